@@ -32,7 +32,7 @@ from table.hudi.driver.history import History
 from table.hudi.driver.holder import LOCK, process_said, said_by, started_at
 from table.hudi.driver.java import THROWN
 from table.hudi.driver.rollback import _request, table_lock
-from table.hudi.files.base_file import create_marker, create_partition, file_name, new_file_id
+from table.hudi.files.base_file import KeyRange, create_marker, create_partition, file_name, new_file_id
 from table.hudi.layout import HudiLayout
 from table.hudi.modes import LOCK_PROVIDER
 from table.hudi.properties import READ_BUFFER_BYTES, merge
@@ -120,7 +120,12 @@ class Driver:
         store, folder = LocalStore(self.path), self.path / "a"
         create_partition(store, instant, "a")
         create_marker(store, instant, "a", name)
-        pq.write_table(self.rows(instant, name, rows, first), folder / name)
+        made = self.rows(instant, name, rows, first)
+        keys = KeyRange()
+        keys.add(made["_hoodie_record_key"])
+        with pq.ParquetWriter(folder / name, made.schema, store_schema=False) as writer:
+            writer.write_table(made)
+            writer.add_key_value_metadata(keys.footers())
         size_bytes = (folder / name).stat().st_size
         return DataFile(path=f"a/{name}", body=file_id, table_partition="a", rows=rows, size_bytes=size_bytes)
 

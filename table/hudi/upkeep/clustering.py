@@ -24,7 +24,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from control_topic.messages import DataFile
-from table.errors import TableError
+from table.errors import Refused, TableError
 from table.hudi.driver.asking import elements
 from table.hudi.driver.java import changing
 from table.hudi.driver.session import Session
@@ -133,8 +133,14 @@ class Clustering:
             return None
         session.set_directly(SELECTED, SEPARATOR.join(due.table_partitions))
         session.set_directly(SMALL_FILES, str(due.below_bytes))
-        self._choose(session, copied=due.is_copied and due.mean_bytes >= COPIED_FROM_BYTES)
-        done = self._run(session, doing)
+        is_copied = due.is_copied and due.mean_bytes >= COPIED_FROM_BYTES
+        self._choose(session, copied=is_copied and not self._scheduled_only)  # who carries it out looks not
+        try:
+            done = self._run(session, doing)
+        except NotCopied as found:
+            self._known.not_copied(found.table_partitions)
+            self.tidy(session)
+            return None
         if done is None or self._scheduled_only:
             self._known.forget(due.table_partitions)
         return done
@@ -158,8 +164,19 @@ class Clustering:
             _remove_what_nobody_has(session, planned)
             raise
         if self._known is not None:
-            self._known.clustered(planned.instant)
+            self._known.clustered(planned.instant, copied=planned.copied)
         return Done(planned.instant, f"{files} put together")
+
+
+class NotCopied(Refused):
+    """Of a plan to copy files: in these table partitions are such as may not be."""
+
+    def __init__(self, instant: str, table_partitions: frozenset[str]) -> None:
+        super().__init__(
+            f"clustering {instant} would copy files whose bloom filters and ranges of keys cannot be united: "
+            f"leave {STRATEGY_CLASS} out of table.hudi, and they are rewritten"
+        )
+        self.table_partitions = table_partitions
 
 
 class Planned(NamedTuple):
@@ -202,7 +219,7 @@ def plan(session: Session, owner: str) -> Planned | None:
 
 
 def carry_out(session: Session, planned: Planned) -> None:
-    """Do what was planned. Raises `TableError`."""
+    """Do what was planned. Raises `TableError`; `NotCopied` before anything is begun."""
     instant = planned.instant
     doing = f"clustering {instant} of table {session.path} was not completed"
 
@@ -218,6 +235,8 @@ def carry_out(session: Session, planned: Planned) -> None:
 
     with changing(doing, session.lock.folder):
         before = count(session.store, planned.groups)
+        if planned.copied and before.not_copied:
+            raise NotCopied(instant, before.not_copied)
         with plans.completing(session, ACTION, instant, look):
             plans.begin(session, ACTION, instant)
             session.client.cluster(instant, True)

@@ -6,6 +6,12 @@ executor was lost stays beside what was written in its place, and readers that l
 And it takes files whose footers could not be read while it was planned for files of the same columns. So the
 footers are read here, of what is to be replaced and of what is to replace it: the same rows, and of copies
 the same columns and as many files as were planned.
+
+Nor may all files be copied. Hudi unites what their footers say of record keys, and takes a file that says
+nothing of them for one without keys: of a bloom filter that only some files have, those of all others are
+missing then, and whoever looks keys up by it (`hoodie.index.type` BLOOM) writes rows of theirs a second time.
+Filters of two sizes it cannot unite at all. Our files have the smallest and the largest key and no filter,
+and copies of them have; what Hudi itself has written has one, also what it has put together.
 """
 
 from __future__ import annotations
@@ -21,10 +27,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from table.errors import Refused, Unavailable
+from table.hudi.files.base_file import MAX_KEY_FOOTER, MIN_KEY_FOOTER, SPARK_VERSION_FOOTER
 from table.store.port import Store
 
 AT_ONCE = 8
 """Footers: most of it is waiting, where the store is far."""
+
+COPIED_FOOTERS = frozenset({MIN_KEY_FOOTER, MAX_KEY_FOOTER, SPARK_VERSION_FOOTER, "original.created.by"})
+"""Of files whose row groups are copied; the last is what Hudi adds to copies."""
+KEY_FOOTERS = frozenset({MIN_KEY_FOOTER, MAX_KEY_FOOTER})
 
 Columns = tuple[tuple[str, str, str, int, int], ...]
 """Of each leaf: path, physical and logical type, the levels that say what may be null or repeat."""
@@ -40,6 +51,8 @@ class InputFile(NamedTuple):
 class Footer(NamedTuple):
     rows: int
     columns: Columns
+    is_copied: bool
+    """Whether its row groups may be copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +62,8 @@ class Before:
     rows: Counter[str]
     groups: Counter[str]
     columns: frozenset[Columns]
+    not_copied: frozenset[str]
+    """Table partitions with files that may not be copied."""
 
 
 def count(store: Store, groups: Sequence[Sequence[InputFile]]) -> Before:
@@ -62,6 +77,9 @@ def count(store: Store, groups: Sequence[Sequence[InputFile]]) -> Before:
         rows=rows,
         groups=Counter(group[0].folder for group in groups if group),
         columns=frozenset(footer.columns for footer in found),
+        not_copied=frozenset(
+            file.folder for file, footer in zip(files, found, strict=True) if not footer.is_copied
+        ),
     )
 
 
@@ -111,7 +129,9 @@ def _read(store: Store, file: InputFile) -> Footer:
         )
         for leaf in leaves
     )
-    return Footer(rows=metadata.num_rows, columns=columns)
+    said = {name.decode(errors="replace") for name in metadata.metadata or ()}
+    is_copied = KEY_FOOTERS <= said <= COPIED_FOOTERS
+    return Footer(rows=metadata.num_rows, columns=columns, is_copied=is_copied)
 
 
 def _where(folder: str) -> str:

@@ -61,8 +61,8 @@ class KnownFiles:
                             self._small.replaced(table_partition, ids)
         self._is_begun = True
 
-    def clustered(self, instant: str) -> None:
-        """What this clustering has made, and of what."""
+    def clustered(self, instant: str, *, copied: bool) -> None:
+        """What this clustering has made, and of what. `copied`: row groups as they were."""
         timeline = self._timeline()
         for one in timeline.active()[0]:
             if one.requested == instant:
@@ -70,7 +70,11 @@ class KnownFiles:
                 with timeline.decoding(instant, one.action):
                     made, gone = tuple(_written(metadata)), _replaced(metadata)
                     with self._lock:
-                        self._small.clustered(made, gone)
+                        self._small.clustered(made, gone, copied=copied)
+
+    def not_copied(self, table_partitions: Collection[str]) -> None:
+        with self._lock:
+            self._small.not_copied(table_partitions)
 
     def forget(self, table_partitions: Collection[str]) -> None:
         with self._lock:

@@ -7,7 +7,7 @@ together is not written again and again; of what has lain no more than `KEPT` st
 
 Some files stay as many as they were: copies of other columns each, or too large to be two in one file. What
 was copied in vain is rewritten, which gives all files the table's columns; what was rewritten in vain waits
-for files of commits.
+for files of commits. What was rewritten is not copied later: see table/hudi/upkeep/counted.py.
 
 Nothing here is the truth: others may have rewritten a file since, and Hudi's plan looks at what is there. A
 table partition of which it plans nothing is forgotten.
@@ -15,7 +15,6 @@ table partition of which it plans nothing is forgotten.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -62,7 +61,7 @@ class Round:
     mean_bytes: int
     """Of small files there, as far as they are known."""
     is_copied: bool
-    """False where copying was in vain."""
+    """False where copying was in vain, or would be wrong."""
 
 
 @dataclass(slots=True)
@@ -79,6 +78,14 @@ class _Partition:
     """When a commit added one that was small."""
     in_vain: int = 0
     """So many clusterings, one after another."""
+    rewritten: set[str] = field(default_factory=set)
+    """Files that a clustering has made of rows."""
+    is_strange: bool = False
+    """Whether somebody else has written in it what may not be copied."""
+
+    @property
+    def is_copied(self) -> bool:
+        return not (self.in_vain or self.rewritten or self.is_strange)
 
     def put(self, file_id: str, size_bytes: int, at_s: float | None) -> None:
         self.files[file_id] = (size_bytes, at_s)
@@ -91,7 +98,9 @@ class _Partition:
 
     def take(self, file_ids: Iterable[str]) -> int:
         """How many there were of them."""
+        file_ids = tuple(file_ids)
         found = [self.files.pop(file_id) for file_id in file_ids if file_id in self.files]
+        self.rewritten.difference_update(file_ids)
         self.size_bytes -= sum(size_bytes for size_bytes, _ in found)
         times = [at_s for _, at_s in found if at_s is not None]
         self.fresh -= len(times)
@@ -126,16 +135,31 @@ class SmallFiles:
         """File groups that are no more."""
         self._take(table_partition, file_ids)
 
-    def clustered(self, made: Collection[SizedFile], gone: Mapping[str, Collection[str]]) -> None:
+    def clustered(
+        self, made: Collection[SizedFile], gone: Mapping[str, Collection[str]], *, copied: bool
+    ) -> None:
         """What a clustering has made, and by table partition the file groups that it has made it of."""
         self.added(made, None)
-        counts = Counter(one.table_partition for one in made)
+        by_partition: dict[str, list[str]] = {}
+        for file in made:
+            by_partition.setdefault(file.table_partition, []).append(file.file_id)
         for table_partition, file_ids in gone.items():
             self.replaced(table_partition, file_ids)
             partition = self._partitions.get(table_partition)
-            if partition is not None:
-                in_vain = counts[table_partition] >= len(file_ids)
-                partition.in_vain = min(partition.in_vain + 1, IN_VAIN_MAX) if in_vain else 0
+            if partition is None:
+                continue
+            ids = by_partition.get(table_partition, [])
+            in_vain = len(ids) >= len(file_ids)
+            partition.in_vain = min(partition.in_vain + 1, IN_VAIN_MAX) if in_vain else 0
+            if not copied:
+                partition.is_strange = False
+                partition.rewritten.update(partition.files.keys() & set(ids))
+
+    def not_copied(self, table_partitions: Iterable[str]) -> None:
+        """What is in these may not be copied before it was rewritten."""
+        for table_partition in table_partitions:
+            if table_partition in self._partitions:
+                self._partitions[table_partition].is_strange = True
 
     def forget(self, table_partitions: Collection[str]) -> None:
         for table_partition in table_partitions:
@@ -151,8 +175,8 @@ class SmallFiles:
         """The table partitions with the most small files first, as much as a round takes; one at least."""
         found = [(name, one) for name, one in self._partitions.items() if self._wait_s(one, now_s) == 0]
         found.sort(key=lambda pair: (-len(pair[1].files), pair[0]))
-        is_copied = bool(found) and not found[0][1].in_vain
-        found = [(name, one) for name, one in found if is_copied == (not one.in_vain)]
+        is_copied = bool(found) and found[0][1].is_copied
+        found = [(name, one) for name, one in found if one.is_copied == is_copied]
         most_bytes = max(ROUND_BYTES, 2 * self._sizing.target_bytes)
         chosen: list[str] = []
         below_bytes = taken_bytes = files = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from table.errors import Refused, Unavailable
+from table.hudi.files.base_file import KeyRange
 from table.hudi.upkeep.counted import InputFile, check, count
 from table.store.local import LocalStore
 
@@ -24,10 +26,25 @@ def store(tmp_path: Path) -> LocalStore:
     return LocalStore(tmp_path)
 
 
-def write(store: LocalStore, folder: str, name: str, rows: int, schema: pa.Schema = PLAIN) -> InputFile:
+NOTHING: Mapping[str, str] = {}
+
+
+def write(
+    store: LocalStore,
+    folder: str,
+    name: str,
+    rows: int,
+    schema: pa.Schema = PLAIN,
+    footers: Mapping[str, str] = NOTHING,
+) -> InputFile:
     columns = {one.name: pa.array([None if one.name == "b" else 1] * rows, one.type) for one in schema}
-    with store.sink(f"{folder}/{name}") as sink:  # type: ignore[attr-defined]
-        pq.write_table(pa.table(columns, schema=schema), sink)
+    table = pa.table(columns, schema=schema)
+    with (
+        store.sink(f"{folder}/{name}") as sink,  # type: ignore[attr-defined]
+        pq.ParquetWriter(sink, table.schema, store_schema=False) as writer,
+    ):
+        writer.write_table(table)
+        writer.add_key_value_metadata(footers)
     return InputFile(folder, name)
 
 
@@ -69,6 +86,25 @@ def test_copies_with_other_columns_are_refused(store: LocalStore, others: pa.Sch
     before = count(store, [[write(store, "x", "1", 1), write(store, "x", "2", 1, others)]])
     with pytest.raises(Refused, match="other columns"):
         check(store, before, [write(store, "x", "made", 2)], copied=True)
+
+
+@pytest.mark.parametrize(
+    ("footers", "is_copied"),
+    [
+        ({"hoodie_min_record_key": "a", "hoodie_max_record_key": "b"}, True),
+        (KeyRange("a", "b").footers(), True),
+        ({**KeyRange("a", "b").footers(), "original.created.by": "parquet-cpp-arrow"}, True),
+        ({}, False),
+        ({"hoodie_max_record_key": "b"}, False),
+        ({**KeyRange("a", "b").footers(), "org.apache.hudi.bloomfilter": "////"}, False),
+    ],
+)
+def test_copied_are_files_that_say_the_range_of_their_keys_and_have_no_filter_of_them(
+    store: LocalStore, footers: dict[str, str], is_copied: bool
+) -> None:
+    ours, other = KeyRange("a", "b").footers(), write(store, "y", "1", 1, footers=footers)
+    groups = [[write(store, "x", "1", 1, footers=ours), write(store, "x", "2", 1, footers=ours)], [other]]
+    assert count(store, groups).not_copied == (frozenset() if is_copied else {"y"})
 
 
 def test_a_footer_that_cannot_be_read_is_no_verdict(store: LocalStore) -> None:

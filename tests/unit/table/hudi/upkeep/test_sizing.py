@@ -169,20 +169,37 @@ def test_what_was_put_together_in_vain_is_rewritten_once_and_then_waits_for_file
         due = small.due(120)
         assert due is not None and due.is_copied is is_copied
         gone = [one.file_id for one in files("a", size, size, size, begin=3 * number)]
-        small.clustered(files("a", size, size, size, begin=3 * number + 3), {"a": gone})
+        small.clustered(files("a", size, size, size, begin=3 * number + 3), {"a": gone}, copied=is_copied)
     assert small.due(1e9) is None and small.due_in_s(1e9) is None
     small.added(files("a", MB, begin=9), 1_000)
     assert small.due_in_s(1_000) == 120
     small.added(files("b", *[MB] * 10), 1_000)
     due = small.due(1_120)
     assert due is not None and (due.table_partitions, due.is_copied) == (("b",), True)
-    small.clustered(files("b", 10 * MB, begin=10), {"b": [f"b-{n}" for n in range(10)]})
+    small.clustered(files("b", 10 * MB, begin=10), {"b": [f"b-{n}" for n in range(10)]}, copied=True)
     due = small.due(1_120)
     assert due is not None and (due.table_partitions, due.is_copied) == (("a",), False)
-    small.clustered(files("a", 3 * size, begin=10), {"a": [f"a-{n}" for n in range(6, 10)]})
-    small.added(files("a", MB, MB, MB, begin=11), 2_000)
-    due = small.due(2_120)
-    assert due is not None and due.is_copied
+    small.clustered(files("a", 9 * MB, begin=10), {"a": [f"a-{n}" for n in range(6, 10)]}, copied=False)
+    small.added(files("a", MB, MB, begin=11), 2_000)
+    assert small.due_in_s(2_000) == 120
+
+
+def test_what_was_rewritten_or_is_somebody_elses_is_not_copied(small: SmallFiles) -> None:
+    def round_of(*partitions: str) -> bool:
+        due = small.due(0)
+        assert due is not None and due.table_partitions == partitions
+        return due.is_copied
+
+    small.added([*files("a", *[MB] * 12), *files("b", *[MB] * 11), *files("c", *[MB] * 10)], 0)
+    small.not_copied(["a", "nobody has heard of it"])
+    assert round_of("a") is False
+    small.clustered(files("a", 12 * MB, begin=12), {"a": [f"a-{n}" for n in range(12)]}, copied=False)
+    assert round_of("b", "c") is True
+    small.clustered(files("b", 11 * MB, begin=11), {"b": [f"b-{n}" for n in range(11)]}, copied=True)
+    small.added([*files("b", *[MB] * 12, begin=20), *files("a", *[MB] * 13, begin=20)], 0)
+    assert round_of("a") is False
+    small.clustered(files("a", 70 * MB, begin=50), {"a": ["a-12", "a-20"]}, copied=False)
+    assert round_of("b", "a", "c") is True
 
 
 class Lake:
