@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 from itertools import count
 
 import pytest
+from confluent_kafka import Producer
 
 from lockstep.hooks.complete import MARKER
 from lockstep.hooks.stretches import MINUTE_MS, Stretch, completed
 from table.errors import TableError
 from table.kinds import HUDI, table_kind
 from table.watermark import Watermark
+from tests.debezium_events import POSTGRESQL, event
 from tests.harness import Pipeline, await_that
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -154,3 +156,33 @@ def test_the_records_own_timestamps_are_event_times_and_who_is_behind_holds_the_
     held = watermark(pipeline)
     assert held is not None and held.holder is not None and held.holder.number == 1
     assert held.at_ms is not None and first_ms <= held.at_ms == held.marks[held.holder].at_ms
+
+
+def test_deletes_of_a_connector_that_sends_them_once_more_are_late_and_committed(
+    make_pipeline: Callable[[int], Pipeline],
+) -> None:
+    """Each comes with a tombstone behind it, which is no record of its own."""
+    pipeline = make_pipeline(1)
+    pipeline.settings |= {
+        "record.schema": "id STRING NOT NULL",
+        "record.envelope": "debezium",
+        "record.event_time": "_kafka_timestamp",
+        "table.kind": "upsert",
+        "table.key": '["id"]',
+        "table.partition_by": "",
+        "table.buckets": "1",
+    }
+    changes: list[bytes | None] = []
+    for lsn in range(0, 6, 2):
+        source = {**POSTGRESQL, "lsn": lsn}
+        changes += [event("c", source=source, after={"id": "a"})]
+        changes += [event("d", source={**source, "lsn": lsn + 1}, before={"id": "a"}), None]
+    changes.append(event("c", source={**POSTGRESQL, "lsn": 9}, after={"id": "a"}))
+    producer, began_ms = Producer(pipeline.kafka), int(time.time() * 1_000) - 60_000
+    for late in (0, 6):
+        for at, change in enumerate(changes):
+            producer.produce(pipeline.topic, change, key=b'{"id":"a"}', partition=0, timestamp=began_ms + at)
+        assert producer.flush(30) == 0
+        assert pipeline.run_to_end().process.returncode == 0
+        found = watermark(pipeline)
+        assert found is not None and (found.at_ms, found.late) == (began_ms + 9, late)
