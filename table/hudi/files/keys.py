@@ -137,6 +137,8 @@ def partition_path(value: str | None, field: str, *, hive_style: bool, url_encod
         raise UnsafePartition(
             f"field {field}: readers take a '%' before two hex digits for another character"
         )
+    if not url_encode and not hive_style and "=" in folder:
+        raise UnsafePartition(f"field {field}: Spark reads of a value with '=' what is behind it")
     if url_encode:
         folder = "".join(f"%{ord(c):02X}" if c in ESCAPED else c for c in folder)
     if hive_style:
