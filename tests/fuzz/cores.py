@@ -43,6 +43,7 @@ EXTREMES = {
     FieldDescriptor.TYPE_UINT32: (0, 0, 1, 1, 2, 2**31 - 1, 2**31, 2**32 - 1),
     FieldDescriptor.TYPE_UINT64: (0, 0, 1, 3, 2**31, 2**63 - 1, 2**63, 2**64 - 1),
     FieldDescriptor.TYPE_INT64: (-(2**63), -1, 0, 1, 2**63 - 1),
+    FieldDescriptor.TYPE_SINT64: (-(2**63), -(2**63) + 1, -1, 0, 1, 2**63 - 1),
     FieldDescriptor.TYPE_FIXED64: (0, 1, 2**63, 2**64 - 1),
 }
 STEP_MS = (0, 1, 50, 1_000, 60_000, 10**12)
