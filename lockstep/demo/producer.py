@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -19,6 +19,9 @@ STEP_S = 0.02
 STEP_RECORDS_MAX = 10_000
 FIRST_PART = 50
 """One record in so many is produced before the first commit."""
+LAST_PART = 4
+"""One record in so many comes slowly while something is still to happen."""
+SLOWNESS = 20
 FLUSH_S = 60.0
 QUEUE_MESSAGES_MAX = 200_000
 
@@ -27,9 +30,10 @@ class RecordProducer:
     """Produces `records`, of which there are `wanted`, by number of the source partition, in their order.
 
     A first few are produced at once, the others, from `go_on` on, within `seconds` at least: a table's first
-    commit takes longer than others, and would swallow half of the demo. Idempotent: the broker holds every
-    record once. `failure` is a sentence once it has failed; `done`: everything is on the broker;
-    `per_second`: the even pace; `size_bytes`: of the values handed over so far.
+    commit takes longer than others, and would swallow half of the demo. While `slowly` says so, the last of
+    them come slowly: on a busy machine workers would be killed over nothing, since all is committed by then.
+    Idempotent: the broker holds every record once. `failure` is a sentence once it has failed; `done`:
+    everything is on the broker; `per_second`: the even pace; `size_bytes`: of the values handed over so far.
     """
 
     def __init__(
@@ -40,10 +44,12 @@ class RecordProducer:
         *,
         wanted: Mapping[int, int],
         seconds: float,
+        slowly: Callable[[], bool] = lambda: False,
     ) -> None:
         self._topic = topic
         self._records = records
         self._count = sum(wanted.values())
+        self._slowly = slowly
         self._sent_to = dict.fromkeys(wanted, 0)
         self.per_second = self._count / max(seconds, STEP_S)
         self._producer = Producer(
@@ -102,10 +108,13 @@ class RecordProducer:
         self._send_until(min(self._count, self._count // FIRST_PART + 1))
         self._producer.flush(FLUSH_S)
         self._going_on.wait()
-        began, first = time.monotonic(), self.sent
+        looked_s, due = time.monotonic(), self.sent + 1.0
         while self.sent < self._count and not self._stopping.is_set() and not self.failure:
-            due = first + int((time.monotonic() - began) * self.per_second) + 1
-            self._send_until(min(due, self._count, self.sent + STEP_RECORDS_MAX))
+            is_last = self._count - self.sent <= self._count // LAST_PART
+            pace = self.per_second / (SLOWNESS if is_last and self._slowly() else 1)
+            before_s, looked_s = looked_s, time.monotonic()
+            due = min(due + (looked_s - before_s) * pace, self.sent + STEP_RECORDS_MAX)
+            self._send_until(min(int(due), self._count))
             self._producer.poll(0)
             self._stopping.wait(STEP_S)
 

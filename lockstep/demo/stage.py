@@ -98,7 +98,12 @@ class Stage:
         create_topic(servers, topic)
         seconds = min(max(self._records / self._play.per_second, PACE_S[0]), PACE_S[1])
         producer = RecordProducer(
-            servers, topic, self._play.records(), wanted=self._play.wanted, seconds=seconds
+            servers,
+            topic,
+            self._play.records(),
+            wanted=self._play.wanted,
+            seconds=seconds,
+            slowly=lambda: not self._plan.is_over,
         )
         job = Job(config_path, self._folder / JOB_LOG)
         stack.callback(job.close)

@@ -212,11 +212,11 @@ def test_what_a_clustering_has_in_its_hands_is_left_for_the_next_time(
         run(made, number, OLD)
     run(made, 2, OLDER)
     clusterings = Clustering(made.spec, PIPELINE).open(made.table._session_beside)
-    instant, _, folders = plan(clusterings, PIPELINE)
-    assert folders == {OLD}
+    planned = plan(clusterings, PIPELINE)
+    assert planned is not None and planned.folders == {OLD}
     done = look(made)
     assert done is not None and done.what == "1 table partitions taken out, of 1 file groups"
-    assert tidy_clusterings(clusterings, PIPELINE).taken == [instant]
+    assert tidy_clusterings(clusterings, PIPELINE).taken == [planned.instant]
     assert look(made) is not None
     assert rows(spark, made.path) == []
 

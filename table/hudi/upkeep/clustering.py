@@ -231,7 +231,11 @@ def carry_out(session: Session, planned: Planned) -> None:
             for name in plans.names_in(session.store, folder)
             if name.endswith(f"_{instant}.parquet")
         ]
-        check(session.store, before, made, copied=planned.copied)
+        try:
+            check(session.store, before, made, copied=planned.copied)
+        except Refused:
+            plans.check_held(session, ACTION, instant)  # its files go with it
+            raise
 
     with changing(doing, session.lock.folder):
         before = count(session.store, planned.groups)

@@ -111,6 +111,15 @@ def begin(session: Session, action: str, instant: str) -> None:
     session.store.put(f"{BEGUN}/{instant}", action.encode(), durable=True)
 
 
+def check_held(session: Session, action: str, instant: str) -> None:
+    """Raise `Refused` where what is carried out here was taken away."""
+    with reading(f"table {session.path}: its timeline cannot be read"):
+        opened = elements(session.reload().filterInflights().getInstants())
+        held = any((one.getAction(), one.requestedTime()) == (action, instant) for one in opened)
+        if not held or instant in rollbacks(session):
+            raise Refused(f"{action} {instant} of table {session.path} was taken away by a later run")
+
+
 @contextmanager
 def completing(
     session: Session, action: str, instant: str, before: Callable[[], None] = lambda: None
@@ -122,11 +131,7 @@ def completing(
 
     def look() -> None:
         session.lock.holder.check()
-        with reading(f"table {session.path}: its timeline cannot be read"):
-            opened = elements(session.reload().filterInflights().getInstants())
-            held = any((one.getAction(), one.requestedTime()) == (action, instant) for one in opened)
-            if not held or instant in rollbacks(session):
-                raise Refused(f"{action} {instant} of table {session.path} was taken away by a later run")
+        check_held(session, action, instant)
         session.fence.commit(instant)
 
     with guarded(session, look, before):
