@@ -18,6 +18,7 @@ from table.memory.table import Interruption, MemoryTable
 from table.memory.timeline import MemoryTimeline
 from table.port import Commit, TransactionalTable
 from table.state import TableState
+from tests.data_files import data_files
 from tests.integration.test_hudi_table import (
     FOREIGN,
     PLAIN,
@@ -200,7 +201,7 @@ class HudiSide:
         (self._path / path).unlink()
 
     def files(self) -> set[str]:
-        found = (path for path in self._path.rglob("*.parquet") if ".hoodie" not in path.parts)
+        found = data_files(self._path)
         return {str(path.relative_to(self._path)) for path in found}
 
     @contextmanager

@@ -13,6 +13,7 @@ import pytest
 from table.hudi.table import HudiTable
 from table.hudi.upkeep import clustering
 from table.hudi.upkeep.clustering import Clustering
+from tests.data_files import data_files
 
 COPIED = b"original.created.by"
 """In the footers of files that were copied together."""
@@ -31,6 +32,6 @@ def put_together(table: HudiTable, pipeline: str, monkeypatch: pytest.MonkeyPatc
 
 def copied(path: Path, instant: str) -> list[Path]:
     """Files of this clustering; all of them are copies."""
-    found = [one for one in path.rglob(f"*_{instant}.parquet") if ".hoodie" not in one.parts]
+    found = data_files(path, f"*_{instant}.parquet")
     assert found and all(COPIED in (pq.read_metadata(one).metadata or {}) for one in found)
     return found

@@ -20,6 +20,7 @@ from participant.records.port import RecordSpec
 from participant.records.registry.settings import RegistrySettings
 from participant.worker.plane import PlaneCallbacks
 from tests.avro_types import TAKEN, bare, record, written
+from tests.data_files import data_files
 from tests.harness import Pipeline, await_that
 from tests.integration.planes import PARTITION, consumed, plane_of
 from tests.integration.test_types import comparable
@@ -263,7 +264,7 @@ def test_every_type_comes_back_from_log_blocks_and_base_files_and_a_key_of_avro_
         batches = spark.sql(f"SELECT {', '.join(COLUMNS)} FROM avro_types ORDER BY id")._collect_as_arrow()
         _compare([row for batch in batches for row in batch.to_pylist()], wanted)
         if mode == "insert":
-            files = [path for path in table.path.rglob("*.parquet") if ".hoodie" not in path.parts]
+            files = data_files(table.path)
             read = [row for path in files for row in pq.read_table(path, columns=list(COLUMNS)).to_pylist()]
             _compare(sorted(read, key=lambda row: str(row["id"])), wanted)
         else:

@@ -15,6 +15,7 @@ from table.hudi.upkeep.clustering import Clustering
 from table.hudi.upkeep.compaction import Compaction
 from table.kinds import HUDI, table_kind
 from table.port import TableSpec
+from tests.data_files import data_files
 from tests.integration.test_evolution import DDL, KINDS, record, table
 from tests.integration.test_services import completed
 from tests.integration.test_upserts import Upserts
@@ -61,7 +62,7 @@ def agrees(census: Census, files: Collection[Path]) -> None:
 
 
 def on_disk(path: Path) -> set[Path]:
-    return {file for file in path.rglob("*.parquet") if ".hoodie" not in file.relative_to(path).parts}
+    return set(data_files(path))
 
 
 def test_a_table_of_inserts_is_counted_as_spark_reads_it(

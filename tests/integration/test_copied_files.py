@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from table.hudi.upkeep import clustering
 from table.hudi.upkeep.clustering import Clustering
 from table.hudi.upkeep.due import Done
+from tests.data_files import data_files
 from tests.integration.test_foreign_writers import INSERT, TOLD, Foreign
 from tests.integration.test_hudi_table import PLAIN
 from tests.integration.test_upserts import Upserts, record
@@ -65,7 +66,7 @@ def content(table: Upserts) -> list[str]:
 
 
 def made_files(table: Upserts, done: Done) -> list[Path]:
-    return list(table.path.rglob(f"*_{done.instant}.parquet"))
+    return data_files(table.path, f"*_{done.instant}.parquet")
 
 
 def test_what_a_foreign_writer_has_rewritten_is_not_copied_with_the_files_beside_it(

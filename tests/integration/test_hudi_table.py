@@ -41,6 +41,7 @@ from table.hudi.table import HudiTable
 from table.port import Commit, TableSpec
 from table.state import StateError, TableState, owner
 from table.store.local import LocalStore
+from tests.data_files import data_files
 from tests.harness import await_that
 
 pytestmark = pytest.mark.integration
@@ -177,7 +178,7 @@ class Driver:
         return {name for name in names if not name.startswith(".") and name != "history"}
 
     def files(self) -> set[str]:
-        return {path.name for path in self.path.rglob("*.parquet") if ".hoodie" not in path.parts}
+        return {path.name for path in data_files(self.path)}
 
 
 @pytest.fixture

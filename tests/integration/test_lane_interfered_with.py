@@ -28,6 +28,7 @@ from participant.worker.lane import Lane, LaneCallbacks
 from participant.worker.spec import WorkerSpec
 from table.port import TableLayout
 from table.service.calls import Answer, Result
+from tests.data_files import data_files
 from tests.integration.planes import NOBODY
 
 pytestmark = pytest.mark.integration
@@ -201,7 +202,7 @@ class World:
         self.lane.post(ev.Revoked(now_ms=monotonic_ms(), partitions=tuple(some)))
 
     def files_of(self, instant: str) -> list[Path]:
-        return [p for p in self.path.rglob(f"*_{instant}.parquet") if ".hoodie" not in p.parts]
+        return data_files(self.path, f"*_{instant}.parquet")
 
     def give_up(self) -> None:
         if self.open is not None:

@@ -20,6 +20,7 @@ from lockstep.watch.counters import PARTS
 from lockstep.watch.observer import Observer
 from lockstep.watch.run_seen import ask_driver
 from table.kinds import HUDI, table_kind
+from tests.data_files import data_files
 from tests.harness import Pipeline, await_that
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
@@ -130,7 +131,7 @@ def counts_the_table(observer: Observer, pipeline: Pipeline) -> None:
     """Before anything was aborted or replaced all files that are there are the table."""
 
     def there(document: dict[str, Any]) -> bool:
-        found = [path for path in pipeline.table.rglob("*.parquet") if ".hoodie" not in path.parts]
+        found = data_files(pipeline.table)
         counted = document["table"]["files"]
         return bool(found) and counted is not None and counted["files"] == len(found)
 

@@ -12,6 +12,7 @@ from hudi import HudiReadOptions, HudiTable
 from pyspark.sql import SparkSession
 
 from table.errors import Contradiction
+from tests.data_files import data_files
 from tests.integration.test_foreign_writers import INSERT, TOLD, Foreign
 from tests.integration.test_upserts import Upserts, record
 from tests.merge_model import Change
@@ -96,8 +97,8 @@ def test_a_query_reads_no_file_of_table_partitions_that_it_does_not_ask_for(
     """All other files hold rubbish."""
     table, _ = make(**LAYOUTS[layout])
     kept = folders(table)["k2"]
-    for path in table.path.rglob("*.parquet"):
-        if ".hoodie" not in path.parts and path.parent != table.path / kept:
+    for path in data_files(table.path):
+        if path.parent != table.path / kept:
             path.write_bytes(b"rubbish".ljust(path.stat().st_size, b"."))
             path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
     read = table.spark.read.format("hudi").load(str(table.path))

@@ -17,6 +17,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from pyspark.sql import SparkSession
 
 from participant.records.port import RecordSpec
+from tests.data_files import data_files
 from tests.harness import Pipeline
 from tests.integration.test_types import comparable
 from tests.integration.test_upserts import Upserts
@@ -135,7 +136,7 @@ def test_every_type_comes_back_from_log_blocks_and_base_files(
         )._collect_as_arrow()
         _compare([row for batch in batches for row in batch.to_pylist()], wanted)
         if mode == "insert":
-            files = [path for path in table.path.rglob("*.parquet") if ".hoodie" not in path.parts]
+            files = data_files(table.path)
             read = [row for path in files for row in pq.read_table(path, columns=list(COLUMNS)).to_pylist()]
             _compare(sorted(read, key=lambda row: str(row["id"])), wanted)
         else:

@@ -30,6 +30,7 @@ from table.hudi.upkeep import plans
 from table.hudi.upkeep.compaction import Compaction, plan, tidy
 from table.port import Commit, TableSpec
 from table.state import TableState
+from tests.data_files import data_files
 from tests.harness import await_that
 from tests.merge_model import Change, Model
 
@@ -132,7 +133,7 @@ class Upserts:
 
     def logs(self) -> list[Path]:
         """The data's log files."""
-        return sorted(path for path in self.path.rglob(".*.log.*") if ".hoodie" not in path.parts)
+        return sorted(data_files(self.path, ".*.log.*"))
 
     def rows(self) -> dict[tuple[str, str], tuple[int, int]]:
         """(table partition, key) -> (amount, ts), as Spark's snapshot query says; a key twice is an error."""
