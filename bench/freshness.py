@@ -37,6 +37,7 @@ from lockstep.brokers.local import Broker
 from lockstep.config.units import parse_duration_ms
 from lockstep.errors import Failed
 from tests import evidence
+from tests.data_files import data_files
 
 START_S = 180.0
 LEAVE_OUT_S = 5.0
@@ -89,9 +90,7 @@ def read_ages(table: Path, *, start_ms: int, end_ms: int) -> npt.NDArray[np.int6
     """Of all records in the table that were produced between the two moments."""
     completed_ms = hudi_commits.completions_ms(table)
     found = []
-    for path in sorted(table.rglob("*.parquet")):
-        if ".hoodie" in path.relative_to(table).parts:
-            continue
+    for path in data_files(table):
         with pq.ParquetFile(path) as file:
             rows = file.read(columns=COLUMNS)
         produced_ms = rows["_kafka_timestamp"].cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())

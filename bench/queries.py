@@ -30,6 +30,7 @@ from lockstep.brokers.local import Broker
 from lockstep.errors import Failed
 from table.schema import parse_ddl
 from tests import evidence
+from tests.data_files import data_files
 
 NAME, TOPIC = "bench-queries", "events"
 JOB = ROOT / "bench" / "jobs" / "queries.py"
@@ -67,7 +68,8 @@ def run(folder: Path, plan: Plan) -> tuple[Path, Sequence[str]]:
     with Broker(folder / "broker") as broker:
         fill(broker.bootstrap_servers, TOPIC, UPSERTS, records=plan.records)
         tables = {name: write_table(folder, plan, name, broker.bootstrap_servers) for name in WRITERS}
-    result = ask(folder, plan, tables)
+    calls = {name: COMPACTED.format(path=path) for name, path in tables.items()}
+    result = ask(folder, tables, calls, workload=UPSERTS, rounds=plan.rounds, settings=plan.settings)
     figures = {
         "workload": UPSERTS.describe(),
         "records": plan.records,
@@ -75,7 +77,7 @@ def run(folder: Path, plan: Plan) -> tuple[Path, Sequence[str]]:
         "query": QUERY,
         "expected": expected(UPSERTS, plan.records),
         "tables": {name: of_table(path, name, result) for name, path in tables.items()},
-        "ratio": ratio(result["runs"]),
+        "ratio": ratio(result["runs"], OURS, THEIRS),
         "digests": result["digests"],
         "runs": result["runs"],
     }
@@ -103,23 +105,31 @@ def write_table(folder: Path, plan: Plan, name: str, bootstrap_servers: str) -> 
     return own / "table"
 
 
-def ask(folder: Path, plan: Plan, tables: Mapping[str, Path]) -> dict[str, Any]:
-    """What the job found: it compacts both tables, and asks them in turns. Raises `Failed`."""
+def ask(
+    folder: Path,
+    tables: Mapping[str, Path],
+    calls: Mapping[str, str],
+    *,
+    workload: Workload,
+    rounds: int,
+    settings: Settings,
+) -> dict[str, Any]:
+    """What the job found: it makes the calls, by table, and asks all in turns. Raises `Failed`."""
     task, log, result = folder / "queries.json", folder / "queries.log", folder / "result.json"
-    columns = ", ".join(parse_ddl(UPSERTS.schema).names)
+    columns = ", ".join(parse_ddl(workload.schema).names)
     words = {
         "tables": {name: str(path) for name, path in tables.items()},
-        "calls": {name: COMPACTED.format(path=path) for name, path in tables.items()},
-        "rounds": plan.rounds,
+        "calls": dict(calls),
+        "rounds": rounds,
         "warm_up": WARM_UP_ROUNDS,
         "query": QUERY,
         "digest": f"select cast(sum(cast(xxhash64({columns}) as decimal(38, 0))) as string) from asked",
         "result": str(result),
     }
     task.write_text(json.dumps(words), encoding="utf-8")
-    process = structured_streaming.start(task, plan.settings, log=log, job=JOB)
+    process = structured_streaming.start(task, settings, log=log, job=JOB)
     try:
-        finish("the job that asks the tables", process, timeout_s=plan.settings.timeout_s, log=log)
+        finish("the job that asks the tables", process, timeout_s=settings.timeout_s, log=log)
     finally:
         end(process)
     found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
@@ -144,18 +154,17 @@ def of_table(table: Path, name: str, result: Mapping[str, Any]) -> dict[str, Any
 def newest_base_files(table: Path) -> list[Path]:
     """Of each file group, `<file id>_<token>_<instant>.parquet`: what was replaced is still there."""
     newest: dict[tuple[Path, str], Path] = {}
-    for path in table.rglob("*.parquet"):
-        if ".hoodie" not in path.relative_to(table).parts:
-            group = (path.parent, path.name.partition("_")[0])
-            newest[group] = max(path, newest.get(group, path), key=lambda one: one.stem.rpartition("_")[2])
+    for path in data_files(table):
+        group = (path.parent, path.name.partition("_")[0])
+        newest[group] = max(path, newest.get(group, path), key=lambda one: one.stem.rpartition("_")[2])
     return list(newest.values())
 
 
-def ratio(runs: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
-    """How often the time of Spark's table a query of ours takes, round by round."""
+def ratio(runs: Sequence[Mapping[str, Any]], one_table: str, other: str) -> dict[str, float] | None:
+    """How often the time of the other table a query of the one takes, round by round."""
     taken_s = {(one["table"], one["round"]): one["seconds"] for one in runs if one["round"] >= 0}
     rounds = sorted({number for _, number in taken_s})
-    return spread(taken_s[OURS, number] / taken_s[THEIRS, number] for number in rounds)
+    return spread(taken_s[one_table, number] / taken_s[other, number] for number in rounds)
 
 
 def expected(workload: Workload, records: int) -> list[int | float]:

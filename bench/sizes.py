@@ -27,14 +27,13 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 import click
 
-from bench.figures import spread
 from bench.load import create_topic, ends, start_pace
 from bench.place import prepare, sentences, typed, wide_console, working_folder
 from bench.processes import Sampler
-from bench.queries import NUMBERS, WARM_UP_ROUNDS
-from bench.rivals import hudi_commits, lockstep_run, structured_streaming
-from bench.rivals.base import ROOT, Settings
-from bench.waiting import await_that, end, finish
+from bench.queries import QUERY, ask, ratio
+from bench.rivals import hudi_commits, lockstep_run
+from bench.rivals.base import Settings
+from bench.waiting import await_that, end
 from bench.workloads import WORKLOADS, Workload
 from lockstep.brokers.local import Broker
 from lockstep.config.load import load as load_config
@@ -42,14 +41,12 @@ from lockstep.config.units import format_size, parse_duration_ms, parse_size_byt
 from lockstep.errors import Failed
 from table.hudi.census.census import HudiCensus
 from table.hudi.reader.timeline import Timeline
-from table.schema import parse_ddl
 from tests import evidence
+from tests.data_files import data_files
 
 NAME, TOPIC = "bench-sizes", "events"
-JOB = ROOT / "bench" / "jobs" / "queries.py"
 SERVED, PERFECT = "served", "perfect"
 """The table as the run left it, and the copy that was clustered as a whole."""
-QUERY = f"select count(*), {', '.join(f'sum({name})' for name in NUMBERS)} from asked"
 OLD_INTERVALS, SETTLED_INTERVALS = 12, 30
 """Of 10 s each: the defaults of `services.clustering_after`, and five minutes."""
 START_S = 180.0
@@ -94,7 +91,17 @@ def run(folder: Path, plan: Plan) -> tuple[Path, Sequence[str]]:
     with Broker(folder / "broker") as broker:
         figures = serve(folder, plan, broker)
     shutil.copytree(folder / "table", folder / PERFECT)
-    asked = ask(folder, plan, {SERVED: folder / "table", PERFECT: folder / PERFECT})
+    tables = {SERVED: folder / "table", PERFECT: folder / PERFECT}
+    everything = 1_000 * plan.target_bytes
+    perfected = PERFECTED.format(path=tables[PERFECT], all=everything, target=plan.target_bytes)
+    asked = ask(
+        folder,
+        tables,
+        {PERFECT: perfected},
+        workload=plan.workload,
+        rounds=plan.rounds,
+        settings=plan.settings,
+    )
     figures |= {
         "workload": plan.workload.describe(),
         "interval_s": plan.interval_s,
@@ -103,7 +110,7 @@ def run(folder: Path, plan: Plan) -> tuple[Path, Sequence[str]]:
         "target_bytes": plan.target_bytes,
         "perfect_files": len(live_files(folder / PERFECT)),
         "query": QUERY,
-        "ratio": ratio(asked["runs"]),
+        "ratio": ratio(asked["runs"], SERVED, PERFECT),
         "digests": asked["digests"],
         "runs": asked["runs"],
     }
@@ -221,42 +228,7 @@ def live_files(table: Path) -> list[Path]:
         for ids in timeline.metadata(one)["partitionToReplaceFileIds"].values()
         for file_id in ids
     }
-    return [
-        path
-        for path in table.rglob("*.parquet")
-        if ".hoodie" not in path.relative_to(table).parts and path.name.partition("_")[0] not in replaced
-    ]
-
-
-def ask(folder: Path, plan: Plan, tables: Mapping[str, Path]) -> dict[str, Any]:
-    """The job makes the copy perfect, and asks both in turns. Raises `Failed`."""
-    task, log, result = folder / "queries.json", folder / "queries.log", folder / "result.json"
-    columns = ", ".join(parse_ddl(plan.workload.schema).names)
-    everything = 1_000 * plan.target_bytes
-    words = {
-        "tables": {name: str(path) for name, path in tables.items()},
-        "calls": {PERFECT: PERFECTED.format(path=tables[PERFECT], all=everything, target=plan.target_bytes)},
-        "rounds": plan.rounds,
-        "warm_up": WARM_UP_ROUNDS,
-        "query": QUERY,
-        "digest": f"select cast(sum(cast(xxhash64({columns}) as decimal(38, 0))) as string) from asked",
-        "result": str(result),
-    }
-    task.write_text(json.dumps(words), encoding="utf-8")
-    process = structured_streaming.start(task, plan.settings, log=log, job=JOB)
-    try:
-        finish("the job that asks the tables", process, timeout_s=plan.settings.timeout_s, log=log)
-    finally:
-        end(process)
-    found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
-    return found
-
-
-def ratio(runs: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
-    """How often the time of the perfect table a query takes, round by round."""
-    taken_s = {(one["table"], one["round"]): one["seconds"] for one in runs if one["round"] >= 0}
-    rounds = sorted({number for _, number in taken_s})
-    return spread(taken_s[SERVED, number] / taken_s[PERFECT, number] for number in rounds)
+    return [path for path in data_files(table) if path.name.partition("_")[0] not in replaced]
 
 
 def problems(figures: Mapping[str, Any]) -> Sequence[str]:

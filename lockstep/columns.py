@@ -26,7 +26,7 @@ from participant.records.registry.client import AVRO, RegistryClient, SchemaKind
 from table.errors import TableError
 from table.instants import MissingTable
 from table.kinds import table_kind
-from table.partitioners.expressions import parsed, sources_of
+from table.partitioners.expressions import TablePartitions, made_columns, sources_of
 from table.schema import SchemaError, record_schema
 from table.widening import ddl_of
 
@@ -102,7 +102,7 @@ def _of_the_table(config: Config) -> pa.Schema:
     """None where there is no table, or nobody has written to it."""
     try:
         reader = table_kind(config.table.format).reader(config.table.path, config.store_settings())
-        made = [term.column for term in parsed(config.table.partition_by) if term.is_made]
+        made = made_columns(TablePartitions.of(config.table.partition_by))
         return record_schema(reader.columns(), made=made)
     except MissingTable:
         return pa.schema([])

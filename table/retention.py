@@ -8,14 +8,14 @@ older than the retention. What is no such value (null, a name, a date that there
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
-from table.partitioners.expressions import Partitioned, fields_of, made_terms, parse
+from table.partitioners.expressions import Partitioned, made_terms
 
 DATE_PATTERN: Final = "yyyy-MM-dd"
 """Of a DATE, and what texts are read by where nothing else is said."""
@@ -85,19 +85,6 @@ def _regex(text: str) -> str:
             f"{text!r} does not say a time: yyyy is in it, and MM where dd is, dd where HH is, HH where mm is"
         )
     return made
-
-
-@dataclass(frozen=True, slots=True)
-class TablePartitions:
-    """See `table.partitioners.expressions.Partitioned`."""
-
-    partition_fields: tuple[str, ...]
-    partition_terms: tuple[str, ...]
-
-    @classmethod
-    def of(cls, texts: Sequence[str]) -> TablePartitions:
-        """As `table.partition_by` has them."""
-        return cls(fields_of(texts), tuple(one for one in texts if parse(one).is_made))
 
 
 @dataclass(frozen=True, slots=True)

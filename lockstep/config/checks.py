@@ -25,9 +25,9 @@ from lockstep.ui.access import is_loopback
 from participant.records.changes import EVOLVE, HALT
 from participant.records.kinds import ENVELOPES
 from table.kinds import HUDI, table_kind
-from table.partitioners.expressions import parsed, sources_of
+from table.partitioners.expressions import TablePartitions, parsed, sources_of
 from table.port import AS_KEY, AS_ORDERING, AS_PARTITION, AS_SORTED, UPSERT
-from table.retention import TablePartitions, told_by
+from table.retention import told_by
 
 if TYPE_CHECKING:
     import pyarrow as pa

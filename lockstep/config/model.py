@@ -31,7 +31,7 @@ from lockstep.config.ui_section import UiSection
 from participant.records.changes import EVOLVE
 from participant.records.kinds import ENVELOPES
 from table.partitioners.bounds import LATE, Bounds
-from table.partitioners.expressions import fields_of, parse
+from table.partitioners.expressions import TablePartitions
 
 if TYPE_CHECKING:
     from participant.records.port import RecordSpec
@@ -91,14 +91,15 @@ class Config(Section):
         """What this configuration asks of the table."""
         from table.port import TableSpec
 
+        partitions = TablePartitions.of(self.table.partition_by)
         return TableSpec(
             path=self.table.path,
             name=self.table.name,
             mode=self.table.kind,
             ddl=self.record.ddl,
             key_fields=self.table.key,
-            partition_fields=fields_of(self.table.partition_by),
-            partition_terms=tuple(one for one in self.table.partition_by if parse(one).is_made),
+            partition_fields=partitions.partition_fields,
+            partition_terms=partitions.partition_terms,
             partition_bounds=Bounds(
                 max_age_ms=self.partition.max_age_ms,
                 max_ahead_ms=self.partition.max_ahead_ms,

@@ -161,6 +161,19 @@ class Partitioned(Protocol):
     def partition_terms(self) -> tuple[str, ...]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class TablePartitions:
+    """See `Partitioned`."""
+
+    partition_fields: tuple[str, ...]
+    partition_terms: tuple[str, ...]
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> TablePartitions:
+        """As `table.partition_by` has them."""
+        return cls(fields_of(texts), tuple(one for one in texts if parse(one).is_made))
+
+
 def made_terms(of: Partitioned) -> tuple[Term, ...]:
     """Those whose columns records have not."""
     return parsed(of.partition_terms)

@@ -185,10 +185,10 @@ def _inflight(session: Session, action: str, instant: str) -> Stat | None:
 
     One that is made anew differs in its identity at least.
     """
-    return session.store.stat(f"{_timeline(session)}/{instant}.{action}.inflight")
+    return session.store.stat(f"{timeline_folder(session)}/{instant}.{action}.inflight")
 
 
-def _timeline(session: Session) -> str:
+def timeline_folder(session: Session) -> str:
     name = session.meta.getTableConfig().propsMap().get("hoodie.timeline.path")
     return f"{META_FOLDER}/{name or 'timeline'}"
 
@@ -213,7 +213,7 @@ def _rolled_back(session: Session, instant: str) -> Stat | None:
             break
         if instant in timeline.readRollbackMetadata(one).getCommitsRollback():
             name = session.meta.getInstantFileNameGenerator().getFileName(one)
-            return session.store.stat(f"{_timeline(session)}/{name}")
+            return session.store.stat(f"{timeline_folder(session)}/{name}")
     return None
 
 
@@ -222,7 +222,7 @@ def _remove(session: Session, action: str, instant: str, seen: Stat | None) -> b
 
     Under the table lock, which nobody needs to begin: so the plan goes first, and the look follows.
     """
-    store, folder, name = session.store, _timeline(session), f"{instant}.{action}.requested"
+    store, folder, name = session.store, timeline_folder(session), f"{instant}.{action}.requested"
     plan, aside = f"{folder}/{name}", f"{BEGUN}/{name}"
     kept = _content(store, plan)
     if kept is not None:  # a copy outlives us: not every store can rename

@@ -21,11 +21,10 @@ from contextlib import closing, suppress
 from itertools import islice
 from typing import Any
 
-from table.errors import Refused, TableError, Unavailable
+from table.errors import TableError, Unavailable
 from table.hudi.driver.asking import elements
 from table.hudi.driver.clock import await_clock
 from table.hudi.driver.commit import PreCommit, Timing
-from table.hudi.driver.history import rollbacks
 from table.hudi.driver.java import FAILED, changing, reading
 from table.hudi.driver.rollback import table_lock
 from table.hudi.driver.session import Session
@@ -217,11 +216,8 @@ def _begin(session: Session, instant: str, operation: Any, paths: Sequence[str])
 def _check(session: Session, instant: str, paths: Sequence[str], schema: str) -> None:
     """Raise where it may not be completed, or not now. Under the table lock."""
     what = f"{ACTION} {instant} of table {session.path}"
+    plans.check_held(session, ACTION, instant)
     with reading(f"table {session.path}: its timeline cannot be read"):
-        opened = elements(session.reload().filterInflights().getInstants())
-        held = any((one.getAction(), one.requestedTime()) == (ACTION, instant) for one in opened)
-        if not held or instant in rollbacks(session):
-            raise Refused(f"{what} was taken away by a later run")
         if busy := in_hands(session).intersection(paths):
             raise Unavailable(f"{what}: a clustering has table partition {min(busy)!r} in its hands")
         if _schema(session) != schema:
@@ -241,7 +237,7 @@ def _requested(session: Session, instant: str) -> Any:
 
 def _owner(session: Session, instant: str) -> str:
     """The pipeline that carries a pending one out, empty where it is others'."""
-    found = session.store.stat(f"{plans._timeline(session)}/{instant}.{ACTION}.requested")
+    found = session.store.stat(f"{plans.timeline_folder(session)}/{instant}.{ACTION}.requested")
     if found is None or not found.size_bytes:  # as INSERT OVERWRITE leaves it
         return ""
     timeline = session.meta.getActiveTimeline()

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from bench.sizes import PERFECT, SERVED, problems, ratio
+from bench.queries import ratio
+from bench.sizes import PERFECT, SERVED, problems
 
 RUNS = [
     {"table": table, "round": number, "seconds": seconds, "answer": [7, 1.0]}
@@ -23,7 +24,7 @@ WELL: dict[str, Any] = {
 
 
 def test_a_query_is_compared_round_by_round_without_those_that_warm_up() -> None:
-    found = ratio(RUNS)
+    found = ratio(RUNS, SERVED, PERFECT)
     assert found is not None
     assert (found["min"], found["median"], found["max"]) == pytest.approx((1.0, 1.1, 1.2))
 

@@ -200,7 +200,7 @@ def _runs(**seconds: list[float]) -> list[dict[str, Any]]:
 
 def test_queries_are_compared_round_by_round_without_those_that_warm_up() -> None:
     runs = _runs(lockstep=[9.0, 1.0, 3.0], streaming=[1.0, 2.0, 2.0])
-    assert queries.ratio(runs) == {"min": 0.5, "median": 1.0, "max": 1.5}
+    assert queries.ratio(runs, queries.OURS, queries.THEIRS) == {"min": 0.5, "median": 1.0, "max": 1.5}
 
 
 def test_only_the_newest_base_file_of_each_group_counts(tmp_path: Path) -> None:

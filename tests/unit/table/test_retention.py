@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from table.retention import PATTERN_CHARS_MAX, Pattern, TablePartitions, expired, told_by
+from table.partitioners.expressions import TablePartitions
+from table.retention import PATTERN_CHARS_MAX, Pattern, expired, told_by
 
 DAY_MS = 86_400_000
 
