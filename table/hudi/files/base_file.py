@@ -31,6 +31,7 @@ FILE_NAME = "_hoodie_file_name"
 META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 
 MARKER_SUFFIX = ".marker.CREATE"
+MARKER_ATTEMPTS = 5
 PARTITION_METADATA = ".hoodie_partition_metadata"
 MIN_KEY_FOOTER = "hoodie_min_record_key"
 MAX_KEY_FOOTER = "hoodie_max_record_key"
@@ -154,11 +155,23 @@ def marker_path(instant: str, partition: str, name: str) -> str:
 
 
 def create_marker(store: Store, instant: str, partition: str, name: str) -> str:
-    """Make the marker, where there is a table; raises `OSError`."""
+    """Make the marker, where there is a table; raises `OSError`.
+
+    The folder of an instant that is over may be taken away at this moment (table/hudi/upkeep/markers.py):
+    a worker that comes so late makes it again, and the sweep finds what it leaves.
+    """
     marker = marker_path(instant, partition, name)
-    store.make_folder(posixpath.dirname(marker))
-    if not store.create(marker):
-        raise FileExistsError(f"{store.place(marker)} is there already: another writer has this file")
+    for attempt in range(1, MARKER_ATTEMPTS + 1):
+        try:
+            store.make_folder(posixpath.dirname(marker))
+            is_made = store.create(marker)
+        except FileNotFoundError:
+            if attempt == MARKER_ATTEMPTS:
+                raise
+            continue
+        if not is_made:
+            raise FileExistsError(f"{store.place(marker)} is there already: another writer has this file")
+        break
     return marker
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from control_topic.messages import DataFile
-from table.hudi.files.base_file import create_marker
+from table.hudi.files.base_file import MARKER_ATTEMPTS, create_marker
 from table.hudi.upkeep.markers import Markers
 from table.memory.store import MemoryStore
 from table.store.local import LocalStore
@@ -84,3 +84,32 @@ def test_one_that_cannot_be_removed_keeps_no_other(store: LocalStore, tmp_path: 
         markers.completed(folder.name)
     markers.close(timeout_s=60)
     assert [folder.exists() for folder in folders] == [True, False]
+
+
+@pytest.mark.parametrize("times", [1, MARKER_ATTEMPTS - 1, MARKER_ATTEMPTS])
+@pytest.mark.parametrize("step", ["before the folder", "before the marker"])
+def test_a_worker_that_comes_too_late_has_its_marker_though_the_folder_is_taken_away_meanwhile(
+    store: LocalStore, tmp_path: Path, step: str, times: int
+) -> None:
+    class Removing(LocalStore):
+        left = times
+
+        def create(self, path: str, data: bytes = b"") -> bool:
+            if step == "before the marker" and self.left:
+                self.left -= 1
+                super().delete_folder(f".hoodie/.temp/{INSTANT}")
+            return super().create(path, data)
+
+        def make_folder(self, path: str) -> None:
+            if step == "before the folder" and self.left:
+                self.left -= 1
+                raise FileNotFoundError(2, "as of makedirs, whose first folder has gone again", path)
+            super().make_folder(path)
+
+    late = Removing(tmp_path)
+    if times == MARKER_ATTEMPTS:
+        with pytest.raises(FileNotFoundError):
+            create_marker(late, INSTANT, "day=1", "b.parquet")
+    else:
+        marker = create_marker(late, INSTANT, "day=1", "b.parquet")
+        assert store.stat(marker) is not None
