@@ -60,6 +60,7 @@ from control_topic.values import (
     ranges_from_proto,
     ranges_to_proto,
     rows,
+    set_texts,
     set_to,
     took_ms,
     witnesses_from_proto,
@@ -351,6 +352,7 @@ _TO_PROTO: Mapping[type, Callable[[Any], pb.Body]] = {
             number=b.number,
             action=cut(b.action, WORD_CHARS_MAX),
             settings=set_to(b.settings),
+            texts=set_texts(b.settings),
             who=cut(b.who, WHO_CHARS_MAX),
             why=cut(b.why, WHY_CHARS_MAX),
         )
@@ -403,7 +405,7 @@ _FROM_PROTO: Mapping[str, Callable[[pb.Body], Body]] = {
     "control": lambda b: Control(
         number=b.control.number,
         action=cut(b.control.action, WORD_CHARS_MAX),
-        settings=set_to(b.control.settings),
+        settings={**set_to(b.control.settings), **set_texts(b.control.texts)},
         who=cut(b.control.who, WHO_CHARS_MAX),
         why=cut(b.control.why, WHY_CHARS_MAX),
     ),

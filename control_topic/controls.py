@@ -7,7 +7,7 @@ On the control topic stands who ordered what, for people: nobody acts on that.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 SET = "set"
 COMMIT = "commit"
@@ -31,18 +31,36 @@ SETTINGS: Mapping[str, str] = {
     "write_timeout_ms": "transaction.write_timeout",
     "max_records": "transaction.max_records",
     "max_bytes": "transaction.max_bytes",
+    "schedule": "transaction.schedule",
+    "align_ms": "transaction.align",
 }
 """What may be set, and what the configuration calls it."""
+
+TEXTS = frozenset({"schedule"})
+"""Those that are no number in base units."""
+
+TEXT_CHARS_MAX = 200
+"""Of one of them: as many as `coordinator.schedule` reads."""
+
+Setting = int | str
+"""The value of one of `SETTINGS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """The fields of `SETTINGS`, as the configuration has them; a limit of 0 is none."""
+    """The fields of `SETTINGS`, as the configuration has them; a limit of 0 is none, and so is an empty
+    schedule, an alignment of 0. None: what the configuration says."""
 
     interval_ms: int
     write_timeout_ms: int
     max_records: int = 0
     max_bytes: int = 0
+    schedule: str | None = None
+    align_ms: int | None = None
+
+    def known(self) -> dict[str, Setting]:
+        """By field, what is not left to the configuration."""
+        return {field: value for field, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
+from control_topic.controls import Setting
+
 PROTOCOL_VERSION = 1
 REJECTS_LISTED_MAX = 1_000
 """More rejects than this are counted, not named, in a WRITE_STATUS and in a commit: a flood of them must not
@@ -292,7 +294,7 @@ class Control:
     """Of the run's orders, from 1."""
     action: str
     """Of `control_topic.controls.ACTIONS`."""
-    settings: Mapping[str, int] = field(default_factory=dict)
+    settings: Mapping[str, Setting] = field(default_factory=dict)
     """What was set, of `control_topic.controls.SETTINGS`, in base units."""
     who: str = ""
     why: str = ""

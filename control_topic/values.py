@@ -23,7 +23,7 @@ from control_topic.bounds import (
     topic_name,
 )
 from control_topic.causes import COMMIT_PARTS
-from control_topic.controls import SETTINGS
+from control_topic.controls import SETTINGS, TEXT_CHARS_MAX, TEXTS, Setting
 from control_topic.errors import Malformed
 from control_topic.messages import (
     EVENT_TIME_MAX_MS,
@@ -314,12 +314,18 @@ def took_ms(parts: Mapping[str, int]) -> dict[str, int]:
     return {part: ms for part, ms in told.items() if isinstance(ms, int) and 0 <= ms <= OFFSET_MAX}
 
 
-def set_to(settings: Mapping[str, int]) -> dict[str, int]:
-    """What an operator has set, for the wire and from it, told as `took_ms` is."""
-    told = {name: settings.get(name) for name in SETTINGS}
+def set_to(settings: Mapping[str, Setting]) -> dict[str, int]:
+    """What an operator has set and is a number, for the wire and from it, told as `took_ms` is."""
+    told = {name: settings.get(name) for name in SETTINGS if name not in TEXTS}
     return {
         name: value for name, value in told.items() if isinstance(value, int) and 0 <= value <= OFFSET_MAX
     }
+
+
+def set_texts(settings: Mapping[str, Setting]) -> dict[str, str]:
+    """What else an operator has set, likewise."""
+    told = {name: settings.get(name) for name in TEXTS}
+    return {name: cut(value, TEXT_CHARS_MAX) for name, value in told.items() if isinstance(value, str)}
 
 
 def rows(topic: str, numbers: Sequence[int], *columns: Sequence[int]) -> Iterable[tuple[Any, ...]]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator.events import Event, Settings
-from coordinator.times import NEVER
+from coordinator.times import NEVER, ByTheClock, Times
 
 SLACK_MS: Final = 60_000
 """By which a wall clock may lose against the monotonic one, while it is corrected, without being put back."""
@@ -28,14 +28,29 @@ class Appointments:
     knows."""
 
     def __init__(self, settings: Settings) -> None:
-        self._schedule = settings.schedule
-        self._align = settings.align
+        self._schedule = settings.by_the_clock.schedule
+        self._align = settings.by_the_clock.align
         self._margin_ms = settings.align_margin_ms
-        self.owed = settings.schedule is not None
+        self._is_new = True
+        """Nothing was begun yet."""
+        self.owed = self._schedule is not None
         self.next_ms = NEVER
         """By the wall clock."""
         self._latest_ms: int | None = None
         """By the monotonic one; None: no time has been looked for."""
+
+    def follow(self, wanted: ByTheClock, event: Event) -> None:
+        """What operators have set counts for what begins now, and for nothing that is open.
+
+        A schedule that is new owes nothing but to a coordinator that is: its predecessor may have had it.
+        """
+        self._align = wanted.align
+        if wanted.schedule != self._schedule:
+            self._schedule, self.next_ms = wanted.schedule, NEVER
+            self.owed = wanted.schedule is not None and (self.owed or self._is_new)
+            if wanted.schedule is not None:
+                self._plan(event, wanted.schedule)
+        self._is_new = False
 
     # --- the schedule ---------------------------------------------------------------------------
 
@@ -44,14 +59,13 @@ class Appointments:
         if self._schedule is None:
             return
         if self._latest_ms is None:
-            self._plan(event)
+            self._plan(event, self._schedule)
         elif event.wall_ms >= self.next_ms or event.now_ms >= self._latest_ms:
             self.owed = self.owed or held
-            self._plan(event)
+            self._plan(event, self._schedule)
 
-    def _plan(self, event: Event) -> None:
-        assert self._schedule is not None
-        self.next_ms = self._schedule.after(event.wall_ms)
+    def _plan(self, event: Event, schedule: Times) -> None:
+        self.next_ms = schedule.after(event.wall_ms)
         self._latest_ms = event.now_ms + (self.next_ms - event.wall_ms) + SLACK_MS
 
     # --- the alignment --------------------------------------------------------------------------

@@ -203,7 +203,7 @@ class Coordinator:
         machine, orders = self.machine, self.rounds.orders
         if event.controls is not None and orders.knows_better(event.controls):
             return  # an answer that is late: its mode is as old
-        ordered = event.controls is not None and orders.hear(event.controls, event.now_ms)
+        ordered = event.controls is not None and orders.hear(event.controls, event.now_ms, event.by_the_clock)
         if event.mode is machine.mode and not ordered:
             return
         fresh, machine.mode = event.mode is not machine.mode, event.mode

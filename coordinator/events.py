@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from control_topic.controls import Controls
 from control_topic.messages import Body, Message, Offsets, Range, SourcePartition, Witness, WriteStatus
-from coordinator.times import Times
+from coordinator.times import NOTHING, ByTheClock
 
 
 class Result(Enum):
@@ -118,6 +118,8 @@ class Directed(Event):
     reason: str = ""
     controls: Controls | None = None
     """What operators have ordered; None where the driver takes no orders."""
+    by_the_clock: ByTheClock | None = None
+    """Schedule and alignment of it, made by the shell; None: as the configuration has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,10 +233,8 @@ class Settings:
     claims_max: int = 5
     records_min: int = 1_000
     """A transaction is never made smaller than that."""
-    schedule: Times | None = None
-    """When transactions end, beside the interval."""
-    align: Times | None = None
-    """What no transaction spans: between two of them it begins and ends."""
+    by_the_clock: ByTheClock = NOTHING
+    """As the configuration has it."""
     align_margin_ms: int = 1_000
     """So near to one of these nothing is begun or started: clocks that differ by less agree on the side."""
 

@@ -136,6 +136,7 @@ class Opening:
         since_ms = self.members.waiting_since_ms() if self.members.ready else self.orders.since_ms
         if not complete and event.now_ms - since_ms < self._settings.settle_ms:
             return
+        self.appointments.follow(self.orders.by_the_clock, event)
         if not self.members.owners or self.appointments.is_at_an_edge(event):
             return
         self.transaction = Transaction(id=event.nonce, stretch=self.appointments.stretch(event))

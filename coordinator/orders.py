@@ -17,6 +17,7 @@ from control_topic.messages import Offsets, SourcePartition
 from coordinator.events import Settings
 from coordinator.machine import Machine
 from coordinator.owners import Owners
+from coordinator.times import ByTheClock
 from coordinator.transaction import Transaction
 from coordinator.transitions import State
 
@@ -27,6 +28,8 @@ class Orders:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._heard = Controls()
+        self.by_the_clock = machine.settings.by_the_clock
+        """Schedule and alignment of what begins next."""
         self.durable = 0
         """Every order to commit up to this one is done."""
         self._done = 0
@@ -40,8 +43,9 @@ class Orders:
         """Whether newer ones were heard."""
         return controls.number < self._heard.number
 
-    def hear(self, controls: Controls, now_ms: int) -> bool:
+    def hear(self, controls: Controls, now_ms: int, by_the_clock: ByTheClock | None = None) -> bool:
         """Take what the driver says now. False where that is no news."""
+        self.by_the_clock = by_the_clock or self._machine.settings.by_the_clock
         if controls == self._heard:
             return False
         if controls.commit != self._heard.commit:

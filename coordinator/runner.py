@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypedDict
 
-from control_topic.controls import Controls
+from control_topic.controls import Controls, Tuning
 from control_topic.log_fields import FIELDS
 from control_topic.messages import Message
 from control_topic.threads import guarded
@@ -49,6 +49,7 @@ from coordinator.events import (
     WorkerDied,
 )
 from coordinator.ports import ControlSender, TableCalls
+from coordinator.times import ByTheClock
 from coordinator.transitions import State
 
 log = logging.getLogger("lockstep.coordinator")
@@ -85,6 +86,8 @@ class Environment:
     now_ms: Callable[[], int]
     wall_ms: Callable[[], int]
     nonce: Callable[[], str]
+    by_the_clock: Callable[[Tuning], ByTheClock]
+    """What schedule and alignment that operators have set amount to."""
 
     def stamp(self) -> Stamp:
         """What every event brings with it."""
@@ -123,7 +126,14 @@ class Runner:
         self._offer(partial(self._event_directed, mode, reason, controls))
 
     def _event_directed(self, mode: RunMode, reason: str, controls: Controls | None) -> Directed:
-        return Directed(**self._env.stamp(), mode=mode, reason=reason, controls=controls)
+        tuning = controls.tuning if controls is not None else None
+        return Directed(
+            **self._env.stamp(),
+            mode=mode,
+            reason=reason,
+            controls=controls,
+            by_the_clock=self._env.by_the_clock(tuning) if tuning is not None else None,
+        )
 
     def died(self, incarnations: Iterable[str], reasons: Mapping[str, str]) -> None:
         """`reasons`: of those whose death is known to have one."""

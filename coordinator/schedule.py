@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
-from coordinator.times import DAY_MS, NEVER, WALL_MS_MAX, Every, Times
+from coordinator.times import DAY_MS, NEVER, WALL_MS_MAX, ByTheClock, Every, Times
 
 CHARS_MAX: Final = 200
 """Of a schedule, or of a zone's name."""
@@ -90,6 +90,11 @@ def alignment_of(period_ms: int, zone: tzinfo = UTC) -> Times | None:
     if period_ms < 0 or DAY_MS % period_ms:
         raise ValueError("it does not divide a day: write one that does, such as 15m, 1h, 6h or 24h")
     return Every(period_ms, 0, zone, splits=True)
+
+
+def by_the_clock(schedule: str, align_ms: int, zone: tzinfo = UTC) -> ByTheClock:
+    """Both. Raises `ValueError` with a sentence."""
+    return ByTheClock(schedule=schedule_of(schedule, zone), align=alignment_of(align_ms, zone))
 
 
 def longest_ms(times: Times) -> int:

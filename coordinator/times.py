@@ -25,6 +25,19 @@ class Times(Protocol):
         """The first of them that is later than this; `NEVER` where there is none."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByTheClock:
+    """What ends transactions by the wall clock; None: nothing does."""
+
+    schedule: Times | None = None
+    """When they end, beside the interval."""
+    align: Times | None = None
+    """What none spans: between two of them it begins and ends."""
+
+
+NOTHING: Final = ByTheClock()
+
+
 @dataclass(frozen=True, slots=True)
 class Every:
     """Whenever the clock of a zone shows a multiple of `period_ms`, counted from midnight, and `offset_ms`

@@ -46,6 +46,8 @@ TOPICS = ("orders", "clicks<img src=x onerror=alert(2)>")
 """The second cannot be a topic of Kafka, and would be one that a page must bear."""
 PARTITIONS = tuple(SourcePartition(topic, number) for topic in TOPICS for number in range(6))
 WORKERS = ("worker-0", "worker-1", "worker-2")
+TUNING = Tuning(interval_ms=2_000, write_timeout_ms=60_000, schedule="every 1h", align_ms=0)
+"""In force: an operator has set the schedule."""
 
 
 def settings(**more: Any) -> Settings:
@@ -316,7 +318,7 @@ def live(said: Said, **more: Any) -> dict[str, Any]:
         },
         "fenced": [],
         "table": {"busy_with": "commit", "queued": 0},
-        "control": Orders(Tuning(interval_ms=2_000, write_timeout_ms=60_000)).to_json(said.now_ms),
+        "control": Orders(TUNING).to_json(said.now_ms),
         "services": [
             {
                 "name": "compaction",

@@ -314,7 +314,7 @@ class AbortCommit(_message.Message):
     def __init__(self, transaction: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ...) -> None: ...
 
 class Control(_message.Message):
-    __slots__ = ("number", "action", "settings", "who", "why")
+    __slots__ = ("number", "action", "settings", "who", "why", "texts")
     class SettingsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -322,17 +322,26 @@ class Control(_message.Message):
         key: str
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class TextsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
     WHO_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
     number: int
     action: str
     settings: _containers.ScalarMap[str, int]
     who: str
     why: str
-    def __init__(self, number: _Optional[int] = ..., action: _Optional[str] = ..., settings: _Optional[_Mapping[str, int]] = ..., who: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
+    texts: _containers.ScalarMap[str, str]
+    def __init__(self, number: _Optional[int] = ..., action: _Optional[str] = ..., settings: _Optional[_Mapping[str, int]] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., texts: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Halt(_message.Message):
     __slots__ = ("reason",)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
 from control_topic.controls import SET, SETTINGS
@@ -22,13 +20,14 @@ from lockstep.output import Output
 def command(output: Output, config: Config, assignments: tuple[str, ...], why: str) -> int:
     """Other settings for the run that goes on, from its next transaction until it ends.
 
-    transaction.interval, transaction.write_timeout, transaction.max_records, transaction.max_bytes. The
-    configuration stays as it is: the next run begins with it.
+    transaction.interval, transaction.write_timeout, transaction.max_records, transaction.max_bytes,
+    transaction.schedule, transaction.align; empty, the last two are off. The configuration stays as it is:
+    the next run begins with it.
     """
     settings = chosen(config, assignments)
     with Orders(config.pipeline.id) as orders:
         answer = orders.give(order(SET, why=why, settings=settings))
-        in_force = asdict(answer.tuning) if answer.tuning is not None else {}
+        in_force = answer.tuning.known() if answer.tuning is not None else {}
         said = ", ".join(f"{name} = {text}" for name, text in spelled(settings).items())
         output.document(
             {

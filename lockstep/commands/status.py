@@ -68,7 +68,7 @@ def observe(config: Config) -> Status:
             strangers=sentence(guests, config.group_id) if guests else "",
             interval_ms=config.transaction.interval_ms,
             write_timeout_ms=config.transaction.write_timeout_ms,
-            next_end=next_end(config.transaction, wall_ms()),
+            next_end=next_end(config.transaction, wall_ms(), live),
             live=live,
             problems=(*((problem,) if problem else ()), *odd),
         )

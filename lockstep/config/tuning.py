@@ -19,6 +19,8 @@ def tuning_of(config: Config) -> Tuning:
         write_timeout_ms=transaction.write_timeout_ms,
         max_records=transaction.max_records,
         max_bytes=transaction.max_bytes,
+        schedule=transaction.schedule,
+        align_ms=transaction.align_ms,
     )
 
 
@@ -32,6 +34,10 @@ def objection(config: Config, tuning: Tuning) -> str:
         "max_records": tuning.max_records,
         "max_bytes": format_size(tuning.max_bytes) if tuning.max_bytes else "0",
     }
+    if tuning.schedule is not None:
+        given["schedule"] = tuning.schedule
+    if tuning.align_ms is not None:
+        given["align"] = format_duration(tuning.align_ms)
     try:
         transaction = TransactionSection.model_validate(given)
     except ValidationError as error:

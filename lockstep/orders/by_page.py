@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from control_topic.controls import WHO_CHARS_MAX
+from control_topic.controls import WHO_CHARS_MAX, Setting
 from control_topic.spelling import one_line
 from lockstep.config import Config, InvalidConfiguration
 from lockstep.errors import ConfigError, Failed
@@ -36,7 +36,7 @@ class PageOrders:
                     )
             return orders.give(asked).number
 
-    def _settings(self, wanted: WantedOrder) -> dict[str, int]:
+    def _settings(self, wanted: WantedOrder) -> dict[str, Setting]:
         """In a sentence without the command line's marks of where it was given: it was given on the page."""
         try:
             return chosen(self._config, [f"{name}={text}" for name, text in wanted.settings.items()])

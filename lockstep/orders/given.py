@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from control_topic.controls import SET, SETTINGS, WHO_CHARS_MAX, WHY_CHARS_MAX
+from control_topic.controls import SET, SETTINGS, WHO_CHARS_MAX, WHY_CHARS_MAX, Setting
 from lockstep.config import Config, overlaid
 from lockstep.driver.rundir import RunFile, read_run_file
 from lockstep.errors import ConfigError, Failed
@@ -46,7 +46,7 @@ def who() -> str:
     return f"{user}@{socket.gethostname()}"[:WHO_CHARS_MAX]
 
 
-def chosen(config: Config, assignments: Sequence[str]) -> dict[str, int]:
+def chosen(config: Config, assignments: Sequence[str]) -> dict[str, Setting]:
     """What they set, as `--set` spells it, by field in base units.
 
     Raises `ConfigError` for what cannot be set while a run goes on, or cannot be at all.
@@ -65,7 +65,7 @@ def order(
     action: str,
     *,
     why: str = "",
-    settings: Mapping[str, int] | None = None,
+    settings: Mapping[str, Setting] | None = None,
     lives_ms: int = 0,
     by: str = "",
 ) -> Order:
@@ -122,6 +122,12 @@ class Orders:
             raise Failed(f"run {self.run} may have taken the order: {answer.reason}")
         if answer.result is not Result.OK:
             raise Failed(f"run {self.run} does not take the order: {answer.reason}")
+        for field, value in order.settings.items():
+            if getattr(answer.tuning, field, None) != value:
+                raise Failed(
+                    f"the run is of an older version, which cannot change {SETTINGS[field]} while it goes "
+                    "on; what else was ordered is in force"
+                )
         return answer
 
     def settled(self, number: int, *, timeout_s: float, what: str) -> Live:

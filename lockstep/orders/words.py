@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from control_topic.controls import SETTINGS
+from control_topic.controls import SETTINGS, Setting
 from lockstep.config.units import format_duration, format_size
 
 TIMEOUT_MAX_S = 3_600.0
@@ -32,12 +32,16 @@ def timeout_option(default_s: int) -> Callable[[Any], Any]:
     )
 
 
-def spelled(settings: Mapping[str, int]) -> dict[str, str]:
+def spelled(settings: Mapping[str, Setting]) -> dict[str, str]:
     """Setting, as the configuration calls it -> its value for people. `settings`: by field, in base units."""
     return {SETTINGS[field]: _text(field, value) for field, value in settings.items() if field in SETTINGS}
 
 
-def _text(field: str, value: int) -> str:
+def _text(field: str, value: Setting) -> str:
+    if isinstance(value, str):
+        return value or "none"
+    if field == "align_ms" and not value:
+        return "none"
     if field.endswith("_ms"):
         return format_duration(value)
     if not value:

@@ -15,7 +15,9 @@ from lockstep.errors import ConfigError, LockstepError
 from lockstep.ui.port import Ordering, WantedOrder
 
 BODY_S = 10.0
-VALUE_CHARS_MAX = 100
+TEXT_CHARS_MAX = 100
+VALUE_CHARS_MAX = 200
+"""Of a setting: as many as a schedule may have."""
 FIELDS = ("action", "settings", "who", "why", "run")
 
 
@@ -36,9 +38,12 @@ def wanted_order(body: bytes, host: str) -> WantedOrder:
         raise BadOrder(f"There is no such order; those that there are: {', '.join(ACTIONS)}.")
     if not isinstance(settings, dict) or len(settings) > len(SETTINGS):
         raise BadOrder(f"Settings are an object of {', '.join(SETTINGS.values())}.")
+    values = {
+        _text(name, "A setting"): _text(text, "A value", VALUE_CHARS_MAX) for name, text in settings.items()
+    }
     return WantedOrder(
         action=action,
-        settings={_text(name, "A setting"): _text(value, "A value") for name, value in settings.items()},
+        settings=values,
         who=_text(document.get("who", ""), "Who orders it"),
         why=_text(document.get("why", ""), "The reason why", WHY_CHARS_MAX),
         host=host,
@@ -46,7 +51,7 @@ def wanted_order(body: bytes, host: str) -> WantedOrder:
     )
 
 
-def _text(value: object, what: str, chars_max: int = VALUE_CHARS_MAX) -> str:
+def _text(value: object, what: str, chars_max: int = TEXT_CHARS_MAX) -> str:
     if not isinstance(value, str):
         raise BadOrder(f"{what} is text.")
     try:

@@ -415,6 +415,7 @@ def _settings(config: Config) -> Settings:
         table_format=config.table.format,
         interval_ms=config.transaction.interval_ms,
         write_timeout_ms=config.transaction.write_timeout_ms,
+        transaction=config.transaction,
         workers=config.pipeline.workers,
         shows_values=config.ui.show_values,
         version=version_of("lockstep") or "unknown",

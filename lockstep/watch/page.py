@@ -7,7 +7,7 @@ it. What other people wrote (names, reasons) is in it as it is, in one line each
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from control_topic.bounds import REASON_CHARS_MAX
@@ -128,6 +128,7 @@ def page_document(seen: PageSeen, rows: Sequence[Mapping[str, Any]] | None = Non
         },
         "last_commit": last_commit_entry(seen),
         "watermark": dict(status.watermark) if status.watermark is not None else None,
+        "next_end": asdict(status.next_end) if status.next_end is not None else None,
         "freshness_ms": None if lag["seconds"] is None else round(1_000 * lag["seconds"]),
         "lag": lag,
         "rates": history.rates.to_json(seen.now_ms),

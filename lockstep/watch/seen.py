@@ -11,6 +11,7 @@ from typing import Any
 
 from control_topic.causes import DRAIN, REACHED_END
 from control_topic.messages import Offsets, SourcePartition
+from lockstep.config.sections import TransactionSection
 from lockstep.driver.stands import ours, sentence, strangers
 from lockstep.offsets.standing import OffsetRow, compare
 from lockstep.watch.driver_seen import DriverSeen, deceased
@@ -18,6 +19,7 @@ from lockstep.watch.history import History
 from lockstep.watch.lag import EndSamples
 from lockstep.watch.looks import SourceLook, TableLook
 from lockstep.watch.metric_values import MetricsSeen
+from lockstep.watch.next_end import next_end
 from lockstep.watch.page import PageSeen, Sources, TableFacts, page_document, source_partition_entries
 from lockstep.watch.page_table import Counted
 from lockstep.watch.run_seen import ignored_sentence
@@ -56,6 +58,8 @@ class Settings:
     workers: int
     version: str
     shows_values: bool = False
+    transaction: TransactionSection = field(default_factory=TransactionSection)
+    """What ends transactions by the clock."""
 
 
 @dataclass(slots=True)
@@ -260,6 +264,7 @@ class Seen:
                 strangers=sentence(guests, settings.group) if guests else "",
                 interval_ms=settings.interval_ms,
                 write_timeout_ms=settings.write_timeout_ms,
+                next_end=next_end(settings.transaction, now_ms, self.live),
                 live=self.live,
                 problems=tuple(self._problems(now_ms)),
             )

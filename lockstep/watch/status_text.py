@@ -85,7 +85,7 @@ def _facts(status: Status) -> list[tuple[str, str]]:
 
 
 def _next_end(end: NextEnd) -> str:
-    return f"by transaction.{end.reason} at {_clock(end.time_ms)}, in {readable_duration(end.in_ms)}"
+    return f"by transaction.{end.reason} at {end.shown}, in {readable_duration(end.in_ms)}"
 
 
 def _watermark(known: Mapping[str, Any]) -> str:

@@ -10,6 +10,8 @@ from control_topic.controls import Tuning
 from control_topic.logs import TEXT
 from control_topic.messages import Offsets
 from control_topic.trust import Trust
+from coordinator.schedule import by_the_clock, zone_of
+from coordinator.times import ByTheClock
 from participant.records.port import RecordSpec
 from participant.rejects_max import NO_LIMIT, RejectsMax
 from participant.worker.memory import MemoryBudget
@@ -80,7 +82,15 @@ class WorkerSpec:
             write_timeout_ms=self.write_timeout_ms,
             max_records=self.records_max,
             max_bytes=self.bytes_max,
+            schedule=self.schedule,
+            align_ms=self.align_ms,
         )
+
+    def by_the_clock(self, tuning: Tuning) -> ByTheClock:
+        """What ends transactions by the clock where this is in force: the zone stays the configuration's."""
+        schedule = self.schedule if tuning.schedule is None else tuning.schedule
+        align_ms = self.align_ms if tuning.align_ms is None else tuning.align_ms
+        return by_the_clock(schedule, align_ms, zone_of(self.zone))
 
     @property
     def trust(self) -> Trust:

@@ -23,7 +23,6 @@ from control_topic.spelling import some
 from control_topic.threads import guarded
 from coordinator import events as coordinator_events
 from coordinator.runner import Environment
-from coordinator.schedule import alignment_of, schedule_of, zone_of
 from participant import events as ev
 from participant.source.fetcher import Fetcher, fetch_settings
 from participant.source.membership import Membership, MembershipCallbacks
@@ -115,7 +114,6 @@ class Worker:
 
     def _coordinator_host(self) -> CoordinatorHost:
         spec = self._spec
-        zone = zone_of(spec.zone)
         return CoordinatorHost(
             coordinator_events.Settings(
                 pipeline=spec.pipeline,
@@ -124,8 +122,7 @@ class Worker:
                 interval_ms=spec.interval_ms,
                 write_timeout_ms=spec.write_timeout_ms,
                 write_limit_ms=spec.write_limit_ms,
-                schedule=schedule_of(spec.schedule, zone),
-                align=alignment_of(spec.align_ms, zone),
+                by_the_clock=spec.by_the_clock(spec.tuning),
             ),
             Environment(
                 sender=lambda incarnation: self._control_writer(f"coordinator@{self._name}", incarnation),
@@ -136,6 +133,7 @@ class Worker:
                 now_ms=monotonic_ms,
                 wall_ms=wall_ms,
                 nonce=nonce,
+                by_the_clock=spec.by_the_clock,
             ),
         )
 

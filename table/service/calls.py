@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from control_topic.controls import Controls, Tuning
+from control_topic.controls import Controls, Setting, Tuning
 from control_topic.messages import SourcePartition
 from coordinator.answers import Answer
 from coordinator.events import Fault, Result, RunMode
@@ -53,7 +53,7 @@ class Order:
 
     action: str
     """Of `control_topic.controls.ACTIONS`."""
-    settings: Mapping[str, int] = field(default_factory=dict)
+    settings: Mapping[str, Setting] = field(default_factory=dict)
     """To set, of `control_topic.controls.SETTINGS`, in base units."""
     who: str = ""
     why: str = ""

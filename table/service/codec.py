@@ -16,7 +16,18 @@ from control_topic.codec import (
     partitions_from_proto,
     partitions_to_proto,
 )
-from control_topic.controls import ACTIONS, SET, SETTINGS, WHO_CHARS_MAX, WHY_CHARS_MAX, Controls, Tuning
+from control_topic.controls import (
+    ACTIONS,
+    SET,
+    SETTINGS,
+    TEXT_CHARS_MAX,
+    TEXTS,
+    WHO_CHARS_MAX,
+    WHY_CHARS_MAX,
+    Controls,
+    Setting,
+    Tuning,
+)
 from control_topic.errors import Malformed
 from control_topic.values import (
     OFFSET_MAX,
@@ -175,13 +186,22 @@ def tuning_from_proto(tuning: pb.Tuning) -> Tuning:
         write_timeout_ms=tuning.write_timeout_ms,
         max_records=tuning.max_records,
         max_bytes=tuning.max_bytes,
+        schedule=_short(tuning.schedule) if tuning.HasField("schedule") else None,
+        align_ms=tuning.align_ms if tuning.HasField("align_ms") else None,
     )
+
+
+def _short(text: str) -> str:
+    if len(text) > TEXT_CHARS_MAX:
+        raise Malformed(f"a setting of {len(text)} characters; {TEXT_CHARS_MAX} are the most")
+    return text
 
 
 def order_to_proto(order: Order) -> pb.ControlRequest:
     return pb.ControlRequest(
         action=order.action,
-        settings=order.settings,
+        settings={name: value for name, value in order.settings.items() if isinstance(value, int)},
+        texts={name: sentence(value) for name, value in order.settings.items() if isinstance(value, str)},
         who=sentence(order.who),
         why=sentence(order.why),
         lives_ms=order.lives_ms,
@@ -194,14 +214,15 @@ def order_from_proto(order: pb.ControlRequest) -> Order:
         raise Malformed(f"{sentence(order.action[:WHO_CHARS_MAX])!r} is no order that this Lockstep knows")
     if len(order.who) > WHO_CHARS_MAX or len(order.why) > WHY_CHARS_MAX:
         raise Malformed(f"who orders it and why have {len(order.who)} and {len(order.why)} characters")
-    strange = sorted(order.settings.keys() - SETTINGS.keys())
-    if strange or len(order.settings) > len(SETTINGS):
+    strange = sorted(order.settings.keys() - (SETTINGS.keys() - TEXTS)) or sorted(order.texts.keys() - TEXTS)
+    if strange:
         raise Malformed(f"{sentence(strange[0][:WHO_CHARS_MAX])!r} cannot be set while a run goes on")
-    if bool(order.settings) != (order.action == SET):
+    settings: dict[str, Setting] = {**order.settings, **{n: _short(text) for n, text in order.texts.items()}}
+    if bool(settings) != (order.action == SET):
         raise Malformed("an order to set names settings, and no other does")
     return Order(
         action=order.action,
-        settings=dict(order.settings),
+        settings=settings,
         who=order.who,
         why=order.why,
         lives_ms=order.lives_ms,

@@ -8,7 +8,7 @@ the run.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from control_topic.controls import COMMIT, PAUSE, RESUME, SET, SETTINGS, Controls, Tuning
@@ -53,7 +53,8 @@ class Orders:
 
     def tuned(self, order: Order) -> Tuning | None:
         """What would be in force with this order; None where nothing can be set."""
-        return replace(self.tuning, **order.settings) if self.tuning is not None else None
+        changes: dict[str, Any] = dict(order.settings)
+        return replace(self.tuning, **changes) if self.tuning is not None else None
 
     def take(self, now_ms: int, order: Order) -> int:
         """Its number."""
@@ -112,7 +113,7 @@ class Orders:
 
     def to_json(self, now_ms: int) -> dict[str, Any]:
         """For the status: base units, ages instead of times."""
-        in_force = asdict(self.tuning) if self.tuning is not None else {}
+        in_force = self.tuning.known() if self.tuning is not None else {}
         return {
             "number": self.number,
             "settled": self.settled,

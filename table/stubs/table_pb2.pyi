@@ -258,19 +258,23 @@ class Controls(_message.Message):
     def __init__(self, number: _Optional[int] = ..., commit: _Optional[int] = ..., pause: _Optional[int] = ..., tuning: _Optional[_Union[Tuning, _Mapping]] = ...) -> None: ...
 
 class Tuning(_message.Message):
-    __slots__ = ("interval_ms", "write_timeout_ms", "max_records", "max_bytes")
+    __slots__ = ("interval_ms", "write_timeout_ms", "max_records", "max_bytes", "schedule", "align_ms")
     INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     WRITE_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     MAX_RECORDS_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    ALIGN_MS_FIELD_NUMBER: _ClassVar[int]
     interval_ms: int
     write_timeout_ms: int
     max_records: int
     max_bytes: int
-    def __init__(self, interval_ms: _Optional[int] = ..., write_timeout_ms: _Optional[int] = ..., max_records: _Optional[int] = ..., max_bytes: _Optional[int] = ...) -> None: ...
+    schedule: str
+    align_ms: int
+    def __init__(self, interval_ms: _Optional[int] = ..., write_timeout_ms: _Optional[int] = ..., max_records: _Optional[int] = ..., max_bytes: _Optional[int] = ..., schedule: _Optional[str] = ..., align_ms: _Optional[int] = ...) -> None: ...
 
 class ControlRequest(_message.Message):
-    __slots__ = ("action", "settings", "who", "why", "lives_ms")
+    __slots__ = ("action", "settings", "who", "why", "lives_ms", "texts")
     class SettingsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -278,17 +282,26 @@ class ControlRequest(_message.Message):
         key: str
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class TextsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     ACTION_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
     WHO_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
     LIVES_MS_FIELD_NUMBER: _ClassVar[int]
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
     action: str
     settings: _containers.ScalarMap[str, int]
     who: str
     why: str
     lives_ms: int
-    def __init__(self, action: _Optional[str] = ..., settings: _Optional[_Mapping[str, int]] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., lives_ms: _Optional[int] = ...) -> None: ...
+    texts: _containers.ScalarMap[str, str]
+    def __init__(self, action: _Optional[str] = ..., settings: _Optional[_Mapping[str, int]] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., lives_ms: _Optional[int] = ..., texts: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class ControlReply(_message.Message):
     __slots__ = ("result", "reason", "number", "tuning")

@@ -14,7 +14,7 @@ from control_topic import messages as m
 from control_topic.bounds import REASON_CHARS_MAX, TOPIC_CHARS_MAX
 from control_topic.causes import COMMIT_PARTS
 from control_topic.codec import Incomplete, MessageDecoder, Unreadable, encode
-from control_topic.controls import ACTIONS, SET, SETTINGS, Controls, Tuning
+from control_topic.controls import ACTIONS, SET, SETTINGS, TEXT_CHARS_MAX, TEXTS, Controls, Tuning
 from control_topic.errors import Malformed
 from control_topic.parts import Joiner
 from control_topic.stubs import control_pb2 as control_pb
@@ -300,6 +300,8 @@ def _controls(random: Random) -> Controls:
         write_timeout_ms=max(1, _offset(random)),
         max_records=_offset(random),
         max_bytes=_offset(random),
+        schedule=random.choice((None, _text(random)[:TEXT_CHARS_MAX])),
+        align_ms=random.choice((None, _offset(random))),
     )
     return Controls(
         number=_offset(random),
@@ -311,7 +313,8 @@ def _controls(random: Random) -> Controls:
 
 def _order(random: Random) -> Order:
     action = random.choice(list(ACTIONS))
-    settings = {name: _offset(random) for name in random.sample(sorted(SETTINGS), random.randint(1, 4))}
+    names = random.sample(sorted(SETTINGS), random.randint(1, 4))
+    settings = {n: _text(random)[:TEXT_CHARS_MAX] if n in TEXTS else _offset(random) for n in names}
     return Order(
         action=action,
         settings=settings if action == SET else {},

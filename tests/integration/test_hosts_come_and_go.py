@@ -17,6 +17,7 @@ from control_topic.clocks import monotonic_ms, wall_ms
 from control_topic.messages import Message, Range, SourcePartition
 from coordinator.events import Settings
 from coordinator.runner import Environment
+from coordinator.times import ByTheClock
 from lockstep.verify.chain import follow
 from participant.worker.coordinator_host import CoordinatorHost
 from table.errors import OutcomeUnknown, Unavailable
@@ -137,6 +138,7 @@ class World:
                 now_ms=monotonic_ms,
                 wall_ms=wall_ms,
                 nonce=lambda: os.urandom(8).hex(),
+                by_the_clock=lambda _tuning: ByTheClock(),
             ),
         )
 

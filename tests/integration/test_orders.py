@@ -95,6 +95,31 @@ def test_set_takes_effect_with_the_next_transaction_and_is_refused_where_the_con
     pipeline.assert_exact(pipeline.produced)
 
 
+def test_a_schedule_is_set_outlives_its_coordinator_and_is_taken_away(pipeline: Pipeline) -> None:
+    pipeline.settings.update(LONG)
+    run = pipeline.start()
+    await_that("a run that answers", run.status)
+    pipeline.produce(1_000)
+    told(pipeline, "set", "transaction.schedule=every 5s")
+    told(pipeline, "commit")  # what may have begun without it
+    run.kill_worker(coordinator=True, with_signal=signal.SIGKILL)
+    for _ in range(2):
+        pipeline.produce(1_000)
+        run.await_rows(pipeline.produced)
+    assert told(pipeline, "status")["next_end"]["reason"] == "schedule"
+    refused = pipeline.command("set", "transaction.schedule=hourly")
+    assert refused.returncode == 2 and "cron's five fields" in refused.stderr
+    told(pipeline, "set", "transaction.schedule=")
+    told(pipeline, "commit")
+    before = len(events(pipeline, "END_COMMIT"))
+    pipeline.produce(1_000)
+    assert told(pipeline, "status")["next_end"] is None
+    assert run.stop() == 0
+    reasons = [one["content"]["reason"] for one in events(pipeline, "END_COMMIT")]
+    assert "schedule" in reasons[:before] and "schedule" not in reasons[before:]
+    pipeline.assert_exact(pipeline.produced)
+
+
 def test_a_paused_run_commits_nothing_keeps_its_workers_outlives_its_coordinator_and_is_resumed(
     pipeline: Pipeline,
 ) -> None:

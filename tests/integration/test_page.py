@@ -99,6 +99,18 @@ def test_the_last_commit_grows_older_by_itself(serve: Serve, visit: Visit) -> No
     expect(page.locator("#last")).to_have_text(re.compile(r"\d+ s ago"))
 
 
+def test_the_next_end_by_the_clock_comes_nearer_by_itself_in_the_zone_of_the_configuration(
+    serve: Serve, visit: Visit
+) -> None:
+    page = drawn(visit(serve({"events": Shown()}).url))
+    fact = page.locator("#facts > div").filter(has_text="next end").locator("dd")
+    said = re.compile(r"at 2026-11-20 11:00:00 Europe/Berlin by transaction.schedule, in (\d+ s|1 m 00 s)$")
+    expect(fact).to_have_text(said)
+    before = fact.inner_text()
+    expect(fact).not_to_have_text(before)
+    expect(fact).to_have_text(said)
+
+
 def test_an_aborted_transaction_is_red_and_says_why(serve: Serve, visit: Visit) -> None:
     shown = documents.document(count=6)
     shown["transactions"][-2] = documents.aborted(4, shown["at_ms"] - 900)

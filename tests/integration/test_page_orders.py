@@ -107,6 +107,24 @@ def test_settings_are_given_as_they_are_written_and_what_is_refused_stays_open(
     assert given.settings == {"transaction.interval": "500ms", "transaction.max_bytes": "0"}
 
 
+def test_a_schedule_is_given_in_words_and_none_takes_it_away(serve: Serve, visit: Visit) -> None:
+    desk = Desk()
+    page = opened(serve, visit, Shown(documents.document(count=5)), desk)
+    dialog = page.get_by_role("dialog")
+    for schedule in ("*/15 * * * *", "none"):
+        page.get_by_role("button", name="Set …").click()
+        expect(dialog.get_by_label("transaction.schedule")).to_have_attribute("placeholder", "now every 1h")
+        expect(dialog.get_by_label("transaction.align")).to_have_attribute("placeholder", "now none")
+        dialog.get_by_label("Token").fill(TOKEN)
+        dialog.get_by_label("transaction.schedule").fill(schedule)
+        dialog.get_by_role("button", name="Set", exact=True).click()
+        expect(dialog).to_be_hidden()
+    assert [one.settings for one in desk.given] == [
+        {"transaction.schedule": "*/15 * * * *"},
+        {"transaction.schedule": ""},
+    ]
+
+
 def test_what_cannot_be_ordered_now_cannot_be_pressed(serve: Serve, visit: Visit) -> None:
     shown = Shown(documents.document(count=5))
     page = opened(serve, visit, shown, Desk())

@@ -5,7 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from coordinator.times import Every
+from control_topic.controls import Setting, Tuning
+from coordinator.schedule import alignment_of, schedule_of
+from coordinator.times import ByTheClock, Every
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -30,6 +32,26 @@ def draw_times(world: World) -> None:
     if which != "schedule":
         world.align = Every(own.choice((4_000, 6_000)), splits=True)
         world.drivers_ahead_ms = own.randint(-SKEW_MS_MAX, SKEW_MS_MAX)
+
+
+def drawn_order(world: World, own: Random) -> dict[str, Setting]:
+    """What an operator sets of it, now and then; nothing in worlds in which nothing is by the clock."""
+    if world.schedule is None and world.align is None:
+        return {}
+    drawn: dict[str, Setting] = {}
+    if own.random() < 0.5:
+        drawn["schedule"] = own.choice(("", "every 2s", "every 3s", "every 5s"))
+    if world.align is not None and own.random() < 0.4:  # else clocks differ by more than it allows
+        drawn["align_ms"] = own.choice((0, 4_000, 6_000))
+    return drawn
+
+
+def tuned_times(configured: ByTheClock, tuning: Tuning) -> ByTheClock:
+    """As a worker makes it of what operators have set."""
+    return ByTheClock(
+        schedule=configured.schedule if tuning.schedule is None else schedule_of(tuning.schedule),
+        align=configured.align if tuning.align_ms is None else alignment_of(tuning.align_ms),
+    )
 
 
 def clocks_hold(world: World) -> bool:

@@ -11,10 +11,11 @@ from control_topic.messages import Message
 from coordinator import events as ev
 from coordinator.core import Coordinator
 from coordinator.runner import Stamp
+from coordinator.times import ByTheClock
 from coordinator.transitions import State
 from table.service.calls import Answer, CoordinatorReport, Directive
 from tests.simulation.bus import PIPELINE
-from tests.simulation.by_the_clock import ALIGN_MARGIN_MS
+from tests.simulation.by_the_clock import ALIGN_MARGIN_MS, tuned_times
 from tests.simulation.hazards import Performer
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class Claims:
         self._worker = worker
         self._world = worker.world
         self._now = worker.clock_ms
-        self._by_the_clock = (worker.world.schedule or worker.world.align) is not None
+        self.configured = ByTheClock(schedule=worker.world.schedule, align=worker.world.align)
+        self._by_the_clock = self.configured != ByTheClock()
         self._nonce = worker.world.chance.hex
         self._inbox: deque[Callable[[], ev.Event]] = deque()
         self._waking = False
@@ -75,8 +77,7 @@ class Claims:
                 repeat_ms=world.repeat_ms,
                 settle_ms=500,
                 retry_ms=200,
-                schedule=world.schedule,
-                align=world.align,
+                by_the_clock=self.configured,
                 align_margin_ms=ALIGN_MARGIN_MS,
             )
         )
@@ -110,7 +111,13 @@ class Claims:
 
     def _offer_directed(self, told: Told) -> None:
         mode, reason, controls = told
-        self._offer(lambda: ev.Directed(**self._stamp(), mode=mode, reason=reason, controls=controls))
+        tuning = controls.tuning if controls is not None else None
+        times = tuned_times(self.configured, tuning) if tuning is not None else None
+        self._offer(
+            lambda: ev.Directed(
+                **self._stamp(), mode=mode, reason=reason, controls=controls, by_the_clock=times
+            )
+        )
 
     def _offer_died(self, incarnation: str, reason: str) -> None:
         self._offer(lambda: ev.WorkerDied(**self._stamp(), incarnation=incarnation, reason=reason))

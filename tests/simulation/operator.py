@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from control_topic.controls import COMMIT, PAUSE, RESUME, SET
 from table.service.calls import Order
+from tests.simulation.by_the_clock import drawn_order
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -20,6 +21,7 @@ class Operator:
     def __init__(self, world: World) -> None:
         self._world = world
         self._random = Random(f"operator {world.seed}")
+        self._of_times = Random(f"operator's clock {world.seed}")
 
     def order(self) -> None:
         """To the newest run that is there."""
@@ -46,4 +48,5 @@ class Operator:
             "max_records": pick((0, 15, 40)),
         }
         names = self._random.sample(sorted(wanted), pick((1, 1, 2, 3)))
-        return Order(action=SET, settings={name: wanted[name] for name in names})
+        by_the_clock = drawn_order(self._world, self._of_times)
+        return Order(action=SET, settings={**{name: wanted[name] for name in names}, **by_the_clock})

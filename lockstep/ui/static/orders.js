@@ -6,6 +6,7 @@ import { count, duration, moment, size } from "./format.js";
 const NAMES = { commit: "Commit now", pause: "Pause", resume: "Resume", set: "Set", stop: "Stop the run" };
 const STATES = { done: "done", open: "not done yet", "given up": "given up" };
 const ANSWER_MS = 20_000;
+const NONE = "none"; // said of a schedule and an alignment that are not, and typed to have none
 
 let words = {};
 let index = 0;
@@ -64,7 +65,7 @@ function sum(all) {
 }
 
 function spelled([name, value]) {
-  const text = /interval|timeout/.test(name) ? duration(value) : value === 0 ? "no limit" : name.endsWith("bytes") ? size(value) : count(value);
+  const text = typeof value === "string" ? value || NONE : name.endsWith("align") ? (value ? duration(value) : NONE) : /interval|timeout/.test(name) ? duration(value) : value === 0 ? "no limit" : name.endsWith("bytes") ? size(value) : count(value);
   return `${name} = ${text}`;
 }
 
@@ -86,7 +87,7 @@ function begin(wanted) {
   say($("order-refused"), "");
   set($("order-settings"), "hidden", action !== "set");
   const settings = action === "set" ? Object.entries(latest.settings) : [];
-  const make = ([name]) => h("label", {}, h("span", {}, name), h("input", { name, type: "text", autocomplete: "off", spellcheck: "false", maxlength: "40" }));
+  const make = ([name]) => h("label", {}, h("span", {}, name), h("input", { name, type: "text", autocomplete: "off", spellcheck: "false", maxlength: "200" }));
   keyed($("order-fields"), settings, ([name]) => name, make, (node, entry) => set(node.lastChild, "placeholder", `now ${spelled(entry).split(" = ")[1]}`));
   for (const input of $("order-fields").querySelectorAll("input")) input.value = "";
   $("order-why").value = "";
@@ -96,7 +97,7 @@ function begin(wanted) {
 async function send() {
   if (sending) return;
   const filled = [...$("order-fields").querySelectorAll("input")].filter((input) => input.value.trim());
-  const settings = action === "set" ? Object.fromEntries(filled.map((input) => [input.name, input.value.trim()])) : {};
+  const settings = action === "set" ? Object.fromEntries(filled.map(({ name, value }) => [name, /schedule|align/.test(name) && value.trim() === NONE ? "" : value.trim()])) : {};
   const who = $("order-who").value.trim();
   sessionStorage.setItem("who", who);
   sending = true;

@@ -37,7 +37,6 @@ export function show(next) {
   set($("halt"), "hidden", !page.halted);
   say($("halt"), page.halted ? `${page.halted.reason} (${moment(page.halted.time_ms)})` : "");
   keyed($("advice"), page.advice, (line) => line, () => h("li"), sayTicked);
-  facts();
   spark();
   tick();
 }
@@ -54,6 +53,7 @@ export function tick() {
   say($("rate"), roughly(rate(page)));
   say($("fresh"), known(page.freshness_ms) ? (page.freshness_ms ? duration(page.freshness_ms) : "none waits") : "not known");
   say($("fresh-more"), page.settings ? `a transaction each ${duration(page.settings.interval_ms).replace(".0 ", " ")}` : "");
+  facts();
   for (const node of document.querySelectorAll("[data-since]")) say(node, `${ago(now() - Number(node.dataset.since))} ago`);
 }
 
@@ -73,11 +73,20 @@ function facts() {
     ["mode", page.mode && page.mode !== "RUN" ? page.mode.toLowerCase() : ""],
     ["this run", totals.commits || totals.aborts
       ? `${roughly(totals.records)} records, ${size(totals.bytes)} in ${plural(totals.files, "file")}${totals.late ? `, ${roughly(totals.late)} late` : ""}` : ""],
+    ["next end", nextEnd()],
     ["complete", complete()],
     ["table", `${table.path}${table.mode ? `, ${table.mode}s` : ""}`],
     ["busy with", known(page.sources.driver_ms) ? table.busy_with || "nothing" : ""],
   ].filter(([, text]) => text);
   keyed($("facts"), some, ([name]) => name, ([name]) => h("div", {}, h("dt", {}, name), h("dd")), (node, [, text]) => say(node.lastChild, text));
+}
+
+/** By the clock of the configuration's zone, which need not be this browser's. */
+function nextEnd() {
+  const end = page.next_end;
+  if (!end) return "";
+  const left = end.time_ms - now();
+  return `at ${end.shown} by transaction.${end.reason}${left > 0 ? `, in ${ago(left)}` : ""}`;
 }
 
 /** By event time, and what it waits for. */

@@ -9,6 +9,7 @@ from coordinator.transitions import State
 from table.memory.timeline import MemoryInstant
 from table.state import TableState
 from tests.simulation.checkers.base import Checker
+from tests.simulation.checkers.in_force import ClockInForce
 from tests.simulation.claims import Claims
 
 
@@ -18,20 +19,21 @@ class NoTransactionSpansABoundary(Checker):
     def __init__(self) -> None:
         self._began: dict[str, int] = {}
         """By transaction, the end of the stretch that was shown when its instant was asked for first."""
-
+        self._clock = ClockInForce()
         self._started: set[str] = set()
 
     def coordinator_acts(
         self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
     ) -> None:
-        if self.world.align is None:
-            return
-        shown = self.world.align.after(event.wall_ms)
         for action in actions:
             if isinstance(action, ev.Begin):
-                self._began.setdefault(action.transaction, shown)
+                align = self._clock.begins(claims, action).align
+                if align is not None:
+                    self._began.setdefault(action.transaction, align.after(event.wall_ms))
             elif isinstance(action, ev.Send) and isinstance(action.body, StartCommit):
-                self._starts(action.body.transaction, shown)
+                align = self._clock.of(action.body.transaction).align
+                if align is not None:
+                    self._starts(action.body.transaction, align.after(event.wall_ms))
 
     def _starts(self, transaction: str, shown: int) -> None:
         if transaction not in self._started:  # it may be said again
@@ -41,11 +43,13 @@ class NoTransactionSpansABoundary(Checker):
     def coordinator_handled(
         self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
     ) -> None:
+        self._clock.hears(claims, event)
         open_one = claims.core.transaction
-        if self.world.align is None or not isinstance(event, ev.Tick) or open_one is None:
+        if not isinstance(event, ev.Tick) or open_one is None or claims.core.state is not State.STARTED:
             return
-        if claims.core.state is State.STARTED:
-            self._is_within(open_one.id, self.world.align.after(event.wall_ms), "is not ended")
+        align = self._clock.of(open_one.id).align
+        if align is not None:
+            self._is_within(open_one.id, align.after(event.wall_ms), "is not ended")
 
     def _is_within(self, transaction: str, shown: int, what: str) -> None:
         began = self._began[transaction]
@@ -54,8 +58,8 @@ class NoTransactionSpansABoundary(Checker):
 
     def committed(self, instant: MemoryInstant, state: TableState) -> None:
         """Where nobody's clock is wrong, the instant is named by the same stretch."""
-        began = self._began.get(instant.transaction)
-        if self.world.align is None or not self.world.clocks_hold or began is None:
+        began, align = self._began.get(instant.transaction), self._clock.of(instant.transaction).align
+        if align is None or not self.world.clocks_hold or began is None:
             return
-        if self.world.align.after(int(instant.time)) != began:
+        if align.after(int(instant.time)) != began:
             self.violated(f"{instant.transaction} began in the stretch to {began}, without {instant.time}")

@@ -8,6 +8,7 @@ from coordinator import events as ev
 from coordinator.opening import SHORTEST
 from coordinator.transitions import State
 from tests.simulation.checkers.base import Checker
+from tests.simulation.checkers.in_force import ClockInForce
 from tests.simulation.claims import Claims
 
 
@@ -25,17 +26,25 @@ class ScheduledTimesAreKept(Checker):
         """By transaction, what the wall clock showed when it was first seen open."""
 
         self._decided: set[str] = set()
+        self._clock = ClockInForce()
 
     def coordinator_acts(
         self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
     ) -> None:
         for action in actions:
-            if isinstance(action, ev.Send):
+            if isinstance(action, ev.Begin):
+                begun = self._clock.begins(claims, action)
+                if begun.schedule is None:
+                    self._owed[claims.incarnation] = False
+            elif isinstance(action, ev.Send):
                 self._said(claims, event, action)
 
     def _said(self, claims: Claims, event: ev.Event, action: ev.Send) -> None:
-        body, schedule = action.body, self.world.schedule
-        if schedule is None or not isinstance(body, EndCommit | AckCommit | AbortCommit):
+        body = action.body
+        if not isinstance(body, EndCommit | AckCommit | AbortCommit):
+            return
+        schedule = self._clock.of(body.transaction).schedule
+        if schedule is None:
             return
         if isinstance(body, EndCommit):
             if body.transaction not in self._ended_ms:
@@ -55,8 +64,12 @@ class ScheduledTimesAreKept(Checker):
     def coordinator_handled(
         self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
     ) -> None:
-        schedule, open_one = self.world.schedule, claims.core.transaction
-        if schedule is None or open_one is None or claims.core.state is not State.STARTED:
+        self._clock.hears(claims, event)
+        open_one = claims.core.transaction
+        if open_one is None or claims.core.state is not State.STARTED:
+            return
+        schedule = self._clock.of(open_one.id).schedule
+        if schedule is None:
             return
         began_ms = self._began_ms.setdefault(open_one.id, event.wall_ms)
         if not isinstance(event, ev.Tick) or not self.world.clocks_hold:

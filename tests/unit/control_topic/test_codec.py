@@ -29,7 +29,7 @@ from control_topic.codec import (
     write_status_from_proto,
     write_status_to_proto,
 )
-from control_topic.controls import SETTINGS
+from control_topic.controls import SETTINGS, TEXTS
 from control_topic.errors import Malformed
 from control_topic.messages import (
     EVENT_TIME_MAX_MS,
@@ -162,7 +162,11 @@ BODIES: dict[type, st.SearchStrategy] = {
         Control,
         number=count,
         action=text,
-        settings=st.dictionaries(st.sampled_from(list(SETTINGS)), offset),
+        settings=st.builds(
+            lambda numbers, texts: {**numbers, **texts},
+            st.dictionaries(st.sampled_from([name for name in SETTINGS if name not in TEXTS]), offset),
+            st.dictionaries(st.sampled_from(sorted(TEXTS)), text),
+        ),
         who=text,
         why=text,
     ),

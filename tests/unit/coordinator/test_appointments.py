@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from control_topic.controls import Controls
+from control_topic.controls import Controls, Tuning
 from control_topic.messages import (
     AbortCommit,
     AckCommit,
@@ -18,7 +18,7 @@ from control_topic.messages import (
 )
 from coordinator import events as c
 from coordinator.appointments import SLACK_MS
-from coordinator.times import Every
+from coordinator.times import NEVER, ByTheClock, Every
 from coordinator.transitions import State
 from tests.unit.conversation import P0, CoordinatorTalk, of, sent, status
 
@@ -27,7 +27,9 @@ TEN = 20_000 * 24 * HOUR_MS + 10 * HOUR_MS
 """Ten o'clock of some day, by the wall clock."""
 MINUTE_MS = 60_000
 OK = c.Result.OK
-HOURS = Every(HOUR_MS)
+SCHEDULED = ByTheClock(schedule=Every(HOUR_MS))
+ALIGNED = ByTheClock(align=Every(HOUR_MS, splits=True))
+OFF = ByTheClock()
 SETTLE_MS = 1_000
 
 
@@ -71,12 +73,12 @@ class Clocked(CoordinatorTalk):
 
 
 def aligned(wall_ms: int, **settings: Any) -> Clocked:
-    return Clocked(wall_ms, align=Every(HOUR_MS, splits=True), **settings)
+    return Clocked(wall_ms, by_the_clock=ALIGNED, **settings)
 
 
 def scheduled(wall_ms: int, **settings: Any) -> Clocked:
     """It has made good what may have been missed before it."""
-    talk = Clocked(wall_ms, schedule=HOURS, **settings)
+    talk = Clocked(wall_ms, by_the_clock=SCHEDULED, **settings)
     talk.started()
     assert sent(talk.tick(SETTLE_MS), EndCommit)
     assert sent(talk.committed_now(5), AckCommit)
@@ -235,7 +237,7 @@ def test_a_transaction_is_ended_at_a_scheduled_time() -> None:
 
 
 def test_what_was_there_before_the_coordinator_is_ended_as_soon_as_it_can_be_read() -> None:
-    talk = Clocked(TEN + 10 * MINUTE_MS, schedule=HOURS)
+    talk = Clocked(TEN + 10 * MINUTE_MS, by_the_clock=SCHEDULED)
     talk.started()
     assert sent(talk.tick(SETTLE_MS - 1), EndCommit) == []
     assert [one.reason for one in sent(talk.tick(1), EndCommit)] == ["schedule"]
@@ -295,7 +297,7 @@ def test_an_abort_long_before_the_time_does_not_bring_it_forward() -> None:
 
 
 def test_writers_that_have_gone_back_are_waited_for_with_another_end() -> None:
-    talk = Clocked(TEN + 10 * MINUTE_MS, schedule=HOURS)
+    talk = Clocked(TEN + 10 * MINUTE_MS, by_the_clock=SCHEDULED)
     talk.started()
     talk.tick(SETTLE_MS)
     talk.hear(status("t1", (P0, 0, 5), behind={P0: 20}))
@@ -309,7 +311,7 @@ def test_writers_that_have_gone_back_are_waited_for_with_another_end() -> None:
 
 def test_writers_that_have_gone_back_and_had_nothing_yet_are_waited_for_as_well() -> None:
     """Nothing is committed then, and the time is not made good by it."""
-    talk = Clocked(TEN + 10 * MINUTE_MS, schedule=HOURS)
+    talk = Clocked(TEN + 10 * MINUTE_MS, by_the_clock=SCHEDULED)
     talk.started()
     talk.tick(SETTLE_MS)
     talk.hear(status("t1", (P0, 0, 0), behind={P0: 20}))
@@ -377,3 +379,82 @@ def test_without_schedule_and_alignment_the_wall_clock_says_nothing() -> None:
     talk.set_clock(TEN + 90 * 24 * HOUR_MS)
     assert talk.tick(249) == []
     assert [one.reason for one in sent(talk.tick(1), EndCommit)] == ["interval"]
+
+
+# --- set while the run goes on ------------------------------------------------------------------
+
+
+def set_to(talk: Clocked, by_the_clock: ByTheClock, number: int = 1) -> None:
+    tuning = Tuning(interval_ms=24 * HOUR_MS, write_timeout_ms=60_000)
+    controls = Controls(number=number, tuning=tuning)
+    directed = c.Directed(
+        now_ms=talk.now_ms, mode=c.RunMode.RUN, controls=controls, by_the_clock=by_the_clock
+    )
+    assert talk.feed(directed) == []
+
+
+def test_a_schedule_that_is_set_counts_from_the_next_transaction_on_and_owes_nothing_before() -> None:
+    talk = Clocked(TEN + 10 * MINUTE_MS)
+    talk.started()
+    set_to(talk, SCHEDULED)
+    assert talk.ends(TEN + HOUR_MS) == [], "what is open goes on as it was begun"
+    talk.hear(EndRequest(transaction="t1", reason="bytes"))
+    talk.committed_now(5)
+    talk.begun_at(TEN + HOUR_MS + 10 * MINUTE_MS)
+    assert talk.ends(TEN + 2 * HOUR_MS - 1) == []
+    assert talk.ends(TEN + 2 * HOUR_MS) == ["schedule"]
+
+
+def test_who_takes_over_goes_by_what_was_set_and_makes_good_what_may_have_been_missed() -> None:
+    talk = Clocked(TEN + 10 * MINUTE_MS).idle()
+    set_to(talk, SCHEDULED)
+    talk.started()
+    assert [one.reason for one in sent(talk.tick(SETTLE_MS), EndCommit)] == ["schedule"]
+    talk.committed_now(5)
+    talk.begun_at(TEN + 20 * MINUTE_MS)
+    assert talk.ends(TEN + HOUR_MS - 1) == []
+    assert talk.ends(TEN + HOUR_MS) == ["schedule"]
+
+
+def test_a_schedule_that_is_taken_away_ends_nothing_more() -> None:
+    talk = scheduled(TEN + 10 * MINUTE_MS)
+    set_to(talk, OFF)
+    talk.begun_at(TEN + 50 * MINUTE_MS)
+    assert talk.ends(TEN + HOUR_MS) == []
+    assert talk.core.rounds.appointments.next_ms == NEVER
+    assert talk.ends(TEN + 5 * HOUR_MS) == []
+
+
+def test_a_time_that_was_missed_is_made_good_though_the_schedule_is_another_by_then() -> None:
+    talk = scheduled(TEN + 10 * MINUTE_MS)
+    talk.begun_at(TEN + HOUR_MS - 2_000)
+    talk.hear(EndRequest(transaction=f"t{talk.begun}", reason="bytes"))
+    talk.tick_at(TEN + HOUR_MS)
+    set_to(talk, ByTheClock(schedule=Every(6 * HOUR_MS)))
+    talk.committed_now(9)
+    talk.begun_at(TEN + HOUR_MS + 100)
+    assert [one.reason for one in sent(talk.tick(SETTLE_MS), EndCommit)] == ["schedule"]
+    talk.committed_now(12)
+    talk.begun_at(TEN + HOUR_MS + 2 * MINUTE_MS)
+    assert talk.ends(TEN + 2 * HOUR_MS - 1) == []
+    assert talk.ends(TEN + 2 * HOUR_MS) == ["schedule"], "noon is a multiple of six hours"
+
+
+def test_an_alignment_that_is_set_leaves_what_is_open_alone() -> None:
+    talk = Clocked(TEN + 50 * MINUTE_MS)
+    talk.started()
+    set_to(talk, ALIGNED)
+    assert talk.ends(TEN + HOUR_MS) == []
+    talk.hear(EndRequest(transaction="t1", reason="bytes"))
+    talk.committed_now(5)
+    talk.begun_at(TEN + HOUR_MS + MINUTE_MS)
+    set_to(talk, OFF, number=2)
+    assert talk.ends(TEN + 2 * HOUR_MS) == ["align"], "it was begun with it"
+
+
+def test_an_alignment_that_is_set_while_an_instant_is_asked_for_counts_from_the_one_after_it() -> None:
+    talk = Clocked(TEN + 50 * MINUTE_MS)
+    talk.beginning()
+    set_to(talk, ALIGNED)
+    assert sent(talk.answer(OK, instant="i1", committed={P0: 0}), StartCommit)
+    assert talk.ends(TEN + HOUR_MS) == []

@@ -13,6 +13,7 @@ from coordinator import runner
 from coordinator.core import Coordinator
 from coordinator.events import Action, Event, Settings, Tick
 from coordinator.runner import TICK_S, Environment, Runner
+from coordinator.times import ByTheClock
 from tests.harness import await_that
 
 HEARD: list[type[Event]] = []
@@ -47,6 +48,7 @@ def test_time_goes_on_while_messages_come_more_often_than_ticks(monkeypatch: pyt
         now_ms=lambda: next(numbers),
         wall_ms=lambda: next(numbers),
         nonce=lambda: f"{next(numbers):016x}",
+        by_the_clock=lambda _tuning: ByTheClock(),
     )
     settings = Settings(pipeline="p", run="r", incarnation="", interval_ms=1_000, write_timeout_ms=1_000)
     coordinator, over = Runner(settings, environment), threading.Event()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from lockstep.config.load import from_json, from_mapping, overlaid
@@ -57,6 +60,25 @@ def test_what_is_given_comes_through_json_and_other_layers_as_it_is() -> None:
 def test_a_run_with_a_schedule_takes_other_settings() -> None:
     config = config_of(schedule="every 1h")
     assert objection(config, tuning_of(config)) == ""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sentence"),
+    [
+        ({"schedule": "", "interval_ms": 10_000}, ""),
+        ({"schedule": "*/5 * * * *", "align_ms": 3_600_000}, ""),
+        ({"schedule": "hourly"}, "transaction.schedule: 'hourly' has not cron's five fields"),
+        ({"align_ms": 7 * 3_600_000}, "transaction.align: '7h': it does not divide a day"),
+        ({"align_ms": 5_000}, "transaction.align: '5s' is out of bounds"),
+        ({"schedule": ""}, "transaction.write_timeout: 1m is shorter than transaction.interval (2h)"),
+    ],
+)
+def test_what_operators_set_of_the_clock_is_looked_at_as_the_configuration_is(
+    wanted: dict[str, Any], sentence: str
+) -> None:
+    config = config_of(schedule="every 1h")
+    assert objection(config, replace(tuning_of(config), **wanted)).startswith(sentence)
+    assert bool(objection(config, replace(tuning_of(config), **wanted))) == bool(sentence)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from control_topic.controls import PAUSE, RESUME, SET, STOP, WHO_CHARS_MAX
+from control_topic.controls import PAUSE, RESUME, SET, STOP, WHO_CHARS_MAX, Tuning
 from lockstep import cli
 from lockstep.config import load
 from lockstep.config.tuning import objection, tuning_of
@@ -22,6 +22,7 @@ from lockstep.orders.by_page import PageOrders
 from lockstep.orders.given import OUTLIVES_MS, Orders, who
 from lockstep.ui.port import WantedOrder
 from table.memory.timeline import MemoryTimeline
+from table.service import codec
 from table.service.calls import CoordinatorReport, Order, Ordered, Result, RunMode, WorkerReport
 from table.service.client import TableClient
 from table.service.orders import COMMIT_LIVES_MAX_MS
@@ -96,6 +97,8 @@ def test_set_sends_what_it_was_given_and_says_what_is_in_force(driver: Driver, t
             "transaction.write_timeout": 20_000,
             "transaction.max_records": 5,
             "transaction.max_bytes": 0,
+            "transaction.schedule": "",
+            "transaction.align": 0,
         },
         "lasts": "until the run ends",
     }
@@ -117,6 +120,9 @@ def test_set_sends_what_it_was_given_and_says_what_is_in_force(driver: Driver, t
         (["pipeline.workers=3"], 2, "pipeline.workers cannot be set while a run goes on"),
         (["transaction.write_limit=3h"], 2, "cannot be set while a run goes on; what can is transaction."),
         ([], 2, "Missing argument"),
+        (["transaction.schedule=hourly"], 2, "'hourly' has not cron's five fields"),
+        (["transaction.align=7h"], 2, "it does not divide a day"),
+        (["transaction.zone=UTC"], 2, "transaction.zone cannot be set while a run goes on"),
         (["transaction.interval=2s", "--why", "x" * 1_001], 2, "1,001 characters"),
     ],
 )
@@ -127,6 +133,39 @@ def test_what_cannot_be_set_is_refused_before_anybody_is_asked(
     assert (found, said) == (code, None)
     assert words in err and "Traceback" not in err
     assert driver.said == []
+
+
+def test_set_puts_a_schedule_and_an_alignment_in_force_and_takes_them_away(
+    driver: Driver, tell: Tell
+) -> None:
+    code, said, _ = tell("set", "transaction.schedule=every  1h at :05", "transaction.align=1h")
+    assert code == 0
+    in_force = {name: said["settings"][name] for name in ("transaction.schedule", "transaction.align")}
+    assert in_force == {"transaction.schedule": "every 1h at :05", "transaction.align": 3_600_000}
+    code, said, _ = tell("set", "transaction.schedule=", "transaction.align=")
+    assert (code, said["settings"]["transaction.schedule"], said["settings"]["transaction.align"]) == (
+        0,
+        "",
+        0,
+    )
+    first, second = driver.said
+    assert first.settings == {"schedule": "every 1h at :05", "align_ms": 3_600_000}
+    assert second.settings == {"schedule": "", "align_ms": 0}
+
+
+def test_a_run_that_does_not_know_a_setting_is_not_said_to_have_it(
+    driver: Driver, tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codec, "tuning_to_proto", _older)
+    code, said, err = tell("set", "transaction.schedule=every 1h")
+    assert (code, said) == (1, None)
+    assert "the run is of an older version, which cannot change transaction.schedule" in err
+
+
+def _older(tuning: Tuning | None) -> pb.Tuning | None:
+    """As a driver answers that does not know of schedules."""
+    assert tuning is not None
+    return pb.Tuning(interval_ms=tuning.interval_ms, write_timeout_ms=tuning.write_timeout_ms)
 
 
 def test_commit_waits_until_it_is_done_and_names_the_instant(

@@ -17,6 +17,8 @@ IN_FORCE = {
     "transaction.write_timeout": 60_000,
     "transaction.max_records": 0,
     "transaction.max_bytes": 512_000_000,
+    "transaction.schedule": "every 1h",
+    "transaction.align": 0,
 }
 STAGES = ("wait", "consume", "decode", "derive", "encode", "upload")
 
@@ -243,6 +245,12 @@ def document(*, pipeline: str = "events", count: int = 120, now_ms: int = 0, **m
             "source_partitions": len(partitions),
             "idle": 1,
             "behind_ms": 900_000,
+        },
+        "next_end": {
+            "reason": "schedule",
+            "time_ms": now_ms + 60_000,
+            "in_ms": 60_000,
+            "shown": "2026-11-20 11:00:00 Europe/Berlin",
         },
         "freshness_ms": 1_400,
         "lag": {"records": lag, "seconds": 1.4},

@@ -44,7 +44,7 @@ TOP = {
     *("version", "at_ms", "pipeline", "state", "headline", "advice", "problems", "halted", "run", "run_ms"),
     *("epoch", "coordinator", "coordinators", "mode", "settings", "table", "last_commit", "freshness_ms"),
     *("lag", "rates", "totals", "transactions", "source_partitions", "source_partitions_total", "workers"),
-    *("services", "troubles", "dead_letters", "sources", "control", "watermark"),
+    *("services", "troubles", "dead_letters", "sources", "control", "watermark", "next_end"),
 }
 TRANSACTION = {
     *("id", "instant", "run", "epoch", "phase", "started_ms", "end_ms", "written_ms", "ended_ms", "records"),

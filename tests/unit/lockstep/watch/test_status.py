@@ -134,10 +134,10 @@ def shown(found: Status) -> str:
 
 
 def test_the_next_end_by_the_clock_is_shown_while_somebody_is_there_to_end_it() -> None:
-    end = NextEnd(reason="schedule", time_ms=NOW + 60_000, in_ms=60_000)
+    end = NextEnd(reason="schedule", time_ms=NOW + 60_000, in_ms=60_000, shown="tomorrow in Berlin")
     running = status(next_end=end)
-    assert "by transaction.schedule at " in shown(running)
-    assert running.to_json()["next_end"] == {"reason": "schedule", "time_ms": NOW + 60_000, "in_ms": 60_000}
+    assert "by transaction.schedule at tomorrow in Berlin, in " in shown(running)
+    assert running.to_json()["next_end"] == asdict(end)
     assert status(next_end=end, members=0).next_end is None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from control_topic.controls import COMMIT, PAUSE, RESUME, SET, STOP, Controls, Tuning
 from table.service.calls import Order, RunMode
 from table.service.ledger import Ledger
@@ -26,6 +28,15 @@ def controls(book: Ledger, now_ms: int = 0) -> Controls:
     told = book.orders.controls(now_ms)
     assert told is not None
     return told
+
+
+def test_a_schedule_is_set_and_taken_away_and_what_is_not_named_stays_as_it_is() -> None:
+    book = ledger()
+    give(book, SET, settings={"schedule": "every 1h", "align_ms": 60_000})
+    give(book, SET, settings={"schedule": ""})
+    heard = controls(book)
+    assert heard is not None and heard.tuning == replace(CONFIGURED, schedule="", align_ms=60_000)
+    assert book.standing(0).control["in_force"]["transaction.align"] == 60_000
 
 
 def test_before_the_first_order_nobody_is_told_anything() -> None:

@@ -63,7 +63,7 @@ P0 = SourcePartition("events", 0)
 P1 = SourcePartition("events", 1)
 TOKEN = "a-token-of-this-run"
 WAIT_S = 10.0
-TUNING = Tuning(interval_ms=1_000, write_timeout_ms=20_000)
+TUNING = Tuning(interval_ms=1_000, write_timeout_ms=20_000, schedule="", align_ms=0)
 
 
 @dataclass(slots=True)
@@ -1723,6 +1723,26 @@ def test_settings_that_no_transaction_can_have_are_malformed() -> None:
     for interval_ms, write_timeout_ms in ((0, 1), (1, 0), (2**63, 1)):
         with pytest.raises(Malformed):
             codec.tuning_from_proto(pb.Tuning(interval_ms=interval_ms, write_timeout_ms=write_timeout_ms))
+
+
+def test_a_schedule_that_was_taken_away_is_told_apart_from_one_that_nobody_speaks_of() -> None:
+    for schedule, align_ms in (("", 0), ("every 1h", 3_600_000), (None, None)):
+        tuning = replace(TUNING, schedule=schedule, align_ms=align_ms)
+        wire = pb.Tuning.FromString(codec.tuning_to_proto(tuning).SerializeToString())  # type: ignore[union-attr]
+        assert codec.tuning_from_proto(wire) == tuning
+
+
+def test_an_order_is_read_as_it_was_given_and_a_text_is_no_number() -> None:
+    order = Order(action="set", settings={"schedule": "", "interval_ms": 5, "align_ms": 0}, who="me")
+    assert codec.order_from_proto(codec.order_to_proto(order)) == order
+    for wrong in (
+        pb.ControlRequest(action="set", settings={"schedule": 3}),
+        pb.ControlRequest(action="set", texts={"interval_ms": "3"}),
+        pb.ControlRequest(action="set", texts={"schedule": "x" * 201}),
+        pb.ControlRequest(action="pause", texts={"schedule": ""}),
+    ):
+        with pytest.raises(Malformed):
+            codec.order_from_proto(wrong)
 
 
 def test_what_is_said_to_be_committed_is_never_older_than_the_orders_that_are_said_to_be_done(
