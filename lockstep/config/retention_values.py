@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from lockstep.config.problems import shown
 from lockstep.config.units import format_duration, parse_duration_ms
-from table.retention import Pattern
+from table.retention import ages_of
 
 DAY_MS = 86_400_000
 RETENTION_MS = (3_600_000, 36_500 * DAY_MS)
@@ -35,7 +35,7 @@ def _spelled(retention_ms: int) -> str:
 
 def _pattern(value: str) -> str:
     if value:
-        Pattern(value)
+        ages_of(value)
     return value
 
 

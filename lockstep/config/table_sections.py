@@ -124,8 +124,9 @@ class TableSection(Section):
     retention_pattern: RetentionPattern = Field(
         default="",
         description=(
-            "How a STRING field in `partition_by` spells that time, in UTC: `yyyyMMdd`, `yyyy-MM-dd-HH`, "
-            "`yyyy-MM`. What is not spelled so lives for ever. Empty: `yyyy-MM-dd`, as a DATE is."
+            "How a STRING field in `partition_by` spells that time, in UTC, in the letters of "
+            "[format()](partitioning.md#functions): `yyyyMMdd`, `yyyy-MM-dd-HH`, `yyyy/M/d`. What is not "
+            "spelled so lives for ever. Empty: `yyyy-MM-dd`, as a DATE is."
         ),
         examples=["yyyy-MM-dd-HH"],
     )

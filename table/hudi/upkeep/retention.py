@@ -101,7 +101,7 @@ class Retention(ByCommits):
                 paths.setdefault(self._told.value(path), []).append(path)
             self._held_some = bool(paths)
             now_ms = round(self._wall_s() * 1_000)
-            past = expired(paths, self._told.pattern, now_ms=now_ms, retention_ms=self._retention_ms)
+            past = expired(paths, self._told.ages, now_ms=now_ms, retention_ms=self._retention_ms)
             busy = in_hands(session)
             view = session.table().getSliceView()
             left = (path for value in past for path in paths[value] if path not in busy)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from table.partitioners.expressions import TablePartitions
-from table.retention import PATTERN_CHARS_MAX, Pattern, expired, told_by
+from table.partitioners.patterns import PATTERN_CHARS_MAX
+from table.retention import ages_of, expired, told_by
 
 DAY_MS = 86_400_000
 
@@ -31,10 +32,15 @@ def ms(text: str) -> int:
         ("yyyy-MM", "2026-12", "2027-01-01T00:00"),
         ("yyyy", "1969", "1970-01-01T00:00"),
         ("dd.MM.yyyy", "20.11.2026", "2026-11-21T00:00"),
+        ("yyyy/M/d", "2026/1/9", "2026-01-10T00:00"),
+        ("yyyy/M/d", "2026/01/31", "2026-02-01T00:00"),
+        ("uuuu-MM-dd H", "2026-11-20 7", "2026-11-20T08:00"),
+        ("yyyyMMddHHmmss", "20261120235959", "2026-11-21T00:00"),
+        ("yyyy/yyyy-MM", "2026/2026-11", "2026-12-01T00:00"),
     ],
 )
 def test_a_value_stands_for_all_of_what_it_names(pattern: str, value: str, over: str) -> None:
-    assert Pattern(pattern).end_ms(value) == ms(over)
+    assert ages_of(pattern).end_ms(value) == ms(over)
 
 
 @pytest.mark.parametrize(
@@ -45,52 +51,58 @@ def test_a_value_stands_for_all_of_what_it_names(pattern: str, value: str, over:
     ],
 )
 def test_what_is_no_such_time_lives_for_ever(value: str) -> None:
-    pattern = Pattern("yyyy-MM-dd")
-    assert pattern.end_ms(value) is None
-    assert expired([value], pattern, now_ms=ms("9999-01-01T00:00"), retention_ms=0) == []
+    ages = ages_of("yyyy-MM-dd")
+    assert ages.end_ms(value) is None
+    assert expired([value], ages, now_ms=ms("9999-01-01T00:00"), retention_ms=0) == []
+
+
+def test_what_is_said_twice_and_differs_lives_for_ever() -> None:
+    assert ages_of("yyyy/yyyy-MM").end_ms("2025/2026-11") is None
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "does not say a time"),
+        ("", "a pattern of 1 to 100 characters"),
         ("MM-dd", "does not say a time"),
         ("yyyy-dd", "does not say a time"),
         ("yyyy-MM-dd mm", "does not say a time"),
-        ("yyyy-yyyy", "does not say a time"),
-        ("YYYY-MM-dd", "'Y' is not of a pattern"),
-        ("yyyy-MM-dd'", '"\'" is not of a pattern'),
-        ("y" * (PATTERN_CHARS_MAX + 1), "at most 40 characters"),
+        ("yyyy-MM-dd HH:ss", "does not say a time"),
+        ("YYYY-MM-dd", "'YYYY-MM-dd' is not understood: write one of yyyy, .* not YYYY"),
+        ("yyyy-MM-dd'", "a second single quote"),
+        ("y" * (PATTERN_CHARS_MAX + 1), "a pattern of 1 to 100 characters"),
+        ("yyyyMd", "where its month begins and ends"),
+        ("yyyy-M'1'", "where its month begins and ends"),
     ],
 )
 def test_what_says_no_time_is_refused_as_a_pattern(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        Pattern(text)
+        ages_of(text)
 
 
-@given(st.text(alphabet="yMdHm-/'T(+.", max_size=45))
+@given(st.text(alphabet="yMdHms-/'T(+.", max_size=45))
 def test_whatever_is_written_is_a_pattern_or_refused(text: str) -> None:
     try:
-        pattern = Pattern(text)
+        ages = ages_of(text)
     except ValueError as error:
         assert str(error)
     else:
-        pattern.end_ms("2026-11-20")
+        ages.end_ms("2026-11-20")
 
 
 def test_a_table_partition_is_past_its_time_once_its_end_is_older_than_the_retention() -> None:
     days = ["2026-11-19", "2026-11-18", "2026-11-20", "late"]
-    pattern = Pattern("yyyy-MM-dd")
+    ages = ages_of("yyyy-MM-dd")
     on_time = ms("2026-11-21T00:00")
-    assert expired(days, pattern, now_ms=on_time, retention_ms=DAY_MS) == ["2026-11-18", "2026-11-19"]
-    assert expired(days, pattern, now_ms=on_time - 1, retention_ms=DAY_MS) == ["2026-11-18"]
+    assert expired(days, ages, now_ms=on_time, retention_ms=DAY_MS) == ["2026-11-18", "2026-11-19"]
+    assert expired(days, ages, now_ms=on_time - 1, retention_ms=DAY_MS) == ["2026-11-18"]
 
 
 @given(st.dates().map(str), st.integers(0, 10_000 * DAY_MS), st.integers(0, ms("9998-01-01T00:00")))
 def test_nothing_goes_whose_last_moment_is_within_the_retention(
     day: str, retention_ms: int, now_ms: int
 ) -> None:
-    found = expired([day], Pattern("yyyy-MM-dd"), now_ms=now_ms, retention_ms=retention_ms)
+    found = expired([day], ages_of("yyyy-MM-dd"), now_ms=now_ms, retention_ms=retention_ms)
     assert bool(found) == (day < "9999-12-31" and ms(day) + DAY_MS + retention_ms <= now_ms)
 
 
@@ -103,6 +115,7 @@ def test_nothing_goes_whose_last_moment_is_within_the_retention(
         (["day"], "2026-11-20", "2026-11-20", "2026-11-21T00:00"),
         (["day"], "day=2026-11-20", "2026-11-20", "2026-11-21T00:00"),
         (["region", "day(ts)"], "EU/2026-11-20", "2026-11-20", "2026-11-21T00:00"),
+        (['format(ts, "yyyy/M/d")'], "2026/2/3", "2026/2/3", "2026-02-04T00:00"),
         (["region", "hour(ts)"], "region=EU/ts_hour=2026-11-20-09", "2026-11-20-09", "2026-11-20T10:00"),
         (["minutes(15, ts)"], "2026-11-20-09-45", "2026-11-20-09-45", "2026-11-20T10:00"),
         (['day(ts, "Europe/Berlin")', "bucket(4, k)"], "2026-11-20/3", "2026-11-20", "2026-11-20T23:00"),
@@ -119,7 +132,7 @@ def test_the_one_field_that_is_a_time_says_it_wherever_it_stands_in_the_path(
 ) -> None:
     told = told_by(TablePartitions.of(partition_by), "")
     assert told.value(path) == value
-    assert told.pattern.end_ms(value) == (ms(over) if over else None)
+    assert told.ages.end_ms(value) == (ms(over) if over else None)
 
 
 @pytest.mark.parametrize("partition_by", [[], ["a", "b"], ["bucket(4, k)"], ["day(ts)", "day(other)"]])

@@ -45,7 +45,7 @@ def test_a_retention_is_said_in_days_or_as_a_duration(given: object, days: int) 
         ({"retention": "90d", "partition_by": ""}, ONE_TIME),
         ({"retention": "90d", "partition_by": ["day", "event_id"]}, ONE_TIME),
         ({"retention": "90d", "partition_by": "bucket(4, n)"}, ONE_TIME),
-        ({"retention": "90d", "partition_by": 'format(day, "M/yyyy")'}, "'M' is not of a pattern"),
+        ({"retention": "90d", "partition_by": 'format(day, "Md/yyyy")'}, "where its month begins"),
         ({"retention": "90d", "partition_by": "n"}, "table.retention: 'n' is neither a DATE nor a STRING"),
         ({"retention_pattern": "MM"}, "table.retention_pattern: 'MM' does not say a time"),
     ],
