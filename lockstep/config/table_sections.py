@@ -301,7 +301,10 @@ class ServicesSection(Section):
         default=100,
         ge=1,
         le=100_000,
-        description="Inserts: after how many commits the whole table is clustered, whatever they said.",
+        description=(
+            "Inserts: after how many commits the whole table is looked at for small files, whoever has "
+            "written them: a table partition with more than two is clustered then. From 1 to 100,000."
+        ),
     )
     clustering_share: Share = Field(
         default="25%",

@@ -98,6 +98,25 @@ def test_small_files_are_put_together_beside_the_transactions(
     assert made.table.sweep(grace_ms=0) == 0
 
 
+def test_what_another_writer_has_left_is_found_by_a_look_at_the_whole_table(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    made = driver(properties=PLAIN, services=True, clustering="async", clustering_every=2)
+    run(made, 0)
+    frame = spark.read.format("hudi").load(str(made.path))
+    frame = frame.drop(*(name for name in frame.columns if name.startswith("_hoodie_")))
+    options = {**FOREIGN, **PLAIN, "hoodie.clean.automatic": "false"}
+    options["hoodie.datasource.write.operation"] = "bulk_insert"  # which grows no file
+    for _ in range(3):
+        frame.coalesce(1).write.format("hudi").options(**options).mode("append").save(str(made.path))
+    before = rows(spark, made.path)
+    run(made, 1)
+    await_that("clustering", lambda: progress(made, "clustering").done >= 1)
+    assert progress(made, "clustering").problem == ""
+    assert len(small_files(made.path)) <= 2
+    assert sorted(rows(spark, made.path)) == sorted([*before, *keys(8)[4:]])
+
+
 def small_files(path: Path) -> list[Path]:
     """Base files that no clustering has taken out: what a reader opens now."""
     taken_out: set[str] = set()

@@ -6,7 +6,7 @@ completed meanwhile nothing is said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from table.census import Census
@@ -40,12 +40,7 @@ class HudiCensus:
         if as_of == unless:
             return None
         self._read(timeline, finished)
-        known = Known(
-            completed={one.requested: one.completed for one in finished},
-            pending=pending,
-            oldest=min((one.requested for one in finished if one.action in METADATA_ACTIONS), default=""),
-            replaced=frozenset().union(*self._replaced.values()),
-        )
+        known = known_of(finished, pending, frozenset().union(*self._replaced.values()))
         try:
             files = count(
                 timeline.store.sizes(leaving_out=(META_FOLDER,)),
@@ -80,6 +75,16 @@ class HudiCensus:
                 if is_new and schema:
                     self._schemas.hear(one.requested, timeline.time_ms(one.completed), schema)
             self._heard = max(self._heard, (one.completed, one.requested))
+
+
+def known_of(finished: Sequence[Finished], pending: Collection[str], replaced: Groups) -> Known:
+    """What a timeline says, for whoever lists the table after it was read."""
+    return Known(
+        completed={one.requested: one.completed for one in finished},
+        pending=pending,
+        oldest=min((one.requested for one in finished if one.action in METADATA_ACTIONS), default=""),
+        replaced=replaced,
+    )
 
 
 def _replaced(metadata: Mapping[str, Any]) -> Groups:

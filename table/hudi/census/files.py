@@ -57,7 +57,8 @@ def count(
     tally = Tally(small_below_bytes)
     taken = _Taken(files, files_max, enough)
     for folder, found in groupby(taken, key=attrgetter("folder")):
-        tally.add(folder, *_live(folder, found, known))
+        bases, logs = _live(folder, found, known)
+        tally.add(folder, list(bases.values()), logs)
     return tally.total(is_whole=taken.is_whole)
 
 
@@ -78,8 +79,24 @@ class _Taken:
             yield file
 
 
-def _live(folder: str, found: Iterable[FileSize], known: Known) -> tuple[list[int], list[int]]:
-    """Sizes of base files and of log files."""
+def base_files(
+    files: Iterable[FileSize], known: Known, *, files_max: int, enough: Callable[[], bool]
+) -> tuple[list[tuple[str, str, int]], bool]:
+    """Table partition, file group and bytes of each base file that is the table now; whether these are all.
+
+    Else as `count`.
+    """
+    taken = _Taken(files, files_max, enough)
+    found = [
+        (folder, file_id, size_bytes)
+        for folder, listed in groupby(taken, key=attrgetter("folder"))
+        for file_id, size_bytes in _live(folder, listed, known)[0].items()
+    ]
+    return found, taken.is_whole
+
+
+def _live(folder: str, found: Iterable[FileSize], known: Known) -> tuple[dict[str, int], list[int]]:
+    """Sizes of base files by their groups, and of log files."""
     bases: dict[str, tuple[str, int]] = {}
     logs: list[tuple[str, str, int]] = []
     for file in found:
@@ -99,4 +116,4 @@ def _live(folder: str, found: Iterable[FileSize], known: Known) -> tuple[list[in
         for file_id, instant, size_bytes in logs
         if file_id not in bases or known.is_later(instant, bases[file_id][0])
     ]
-    return [size_bytes for _, size_bytes in bases.values()], on_top
+    return {file_id: size_bytes for file_id, (_, size_bytes) in bases.items()}, on_top

@@ -1,8 +1,8 @@
 """Clustering of insert tables: small files become larger ones, in Spark's free slots. Rows stay as they are.
 
 It is done for the table partitions that have too many small files by what commits said
-(table/hudi/upkeep/sizing.py), and for the whole table after so many commits. After each that takes a while it
-rests, so that it is at work for a share of the time at most.
+(table/hudi/upkeep/sizing.py), and after so many commits by a look at the whole table. After each that takes a
+while it rests, so that it is at work for a share of the time at most.
 
 Files that are not tiny are put together by copying their row groups as they are, which takes a fraction of
 reading and writing their rows; what becomes of them is counted (table/hudi/upkeep/counted.py).
@@ -119,11 +119,14 @@ class Clustering:
         return took_s * (1 / self._share - 1)
 
     def run(self, session: Session, doing: Callable[[str], None]) -> Done | None:
-        """The whole table."""
-        if self._known is not None:
-            session.set_directly(SELECTED, "")
-            session.set_directly(SMALL_FILES, str(self._small_below_bytes))
-            self._choose(session, copied=False)
+        """The whole table: by the same rule, where Hudi can be told of what is found; else all of it."""
+        if self._known is None:
+            return self._run(session, doing)
+        if self._known.look():
+            return self.run_early(session, doing, time.monotonic())
+        session.set_directly(SELECTED, "")
+        session.set_directly(SMALL_FILES, str(self._small_below_bytes))
+        self._choose(session, copied=False)
         return self._run(session, doing)
 
     def run_early(self, session: Session, doing: Callable[[str], None], now_s: float) -> Done | None:

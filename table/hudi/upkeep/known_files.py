@@ -1,21 +1,28 @@
 """The small files of an insert table, as commits of ours and the active timeline tell of them.
 
 A commit says which files it has; the rest is read from the timeline, without the table lock: once at the
-start what is on it, and of each clustering of ours what it has made of what. What others rewrite meanwhile is
-not heard of; that is why nothing of this is taken for the truth (`table.hudi.upkeep.sizing`).
+start what is on it, and of each clustering of ours what it has made of what. Now and then the whole table is
+listed, for what others have written and what was archived before the run began. What others rewrite meanwhile
+is not heard of; that is why nothing of this is taken for the truth (`table.hudi.upkeep.sizing`).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from control_topic.messages import DataFile
-from table.hudi.layout import file_id
+from table.hudi.census.census import REPLACING, known_of
+from table.hudi.census.files import base_files
+from table.hudi.layout import META_FOLDER, file_id
+from table.hudi.reader.stored import unavailable
 from table.hudi.reader.timeline import METADATA_ACTIONS, Timeline
 from table.hudi.upkeep.sizing import Round, SizedFile, Sizing, SmallFiles
 
+LISTED_MAX = 1_000_000
+"""Files, where the whole table is looked at: a thousand requests to S3."""
 SEPARATOR = ","
 """Of table partitions, where Hudi is told which to look at: one with it in its name cannot be told."""
 
@@ -60,6 +67,35 @@ class KnownFiles:
                         for table_partition, ids in gone.items():
                             self._small.replaced(table_partition, ids)
         self._is_begun = True
+
+    def look(self) -> bool:
+        """At the whole table, for what no commit of ours has told of.
+
+        False where that is not all, or Hudi cannot be told of it.
+        """
+        timeline = self._timeline()
+        finished, pending = timeline.active()
+        replaced: set[tuple[str, str]] = set()
+        for one in finished:
+            if one.action == REPLACING:
+                with suppress(FileNotFoundError):  # archived since it was listed
+                    metadata = timeline.metadata(one)
+                    with timeline.decoding(one.requested, one.action):
+                        gone = _replaced(metadata)
+                        replaced.update((folder, file_id) for folder, ids in gone.items() for file_id in ids)
+        try:
+            found, is_whole = base_files(
+                timeline.store.sizes(leaving_out=(META_FOLDER,)),
+                known_of(finished, pending, frozenset(replaced)),
+                files_max=LISTED_MAX,
+                enough=lambda: False,
+            )
+        except OSError as error:
+            raise unavailable(timeline.store, "", error) from error
+        told = [SizedFile(table_partition=folder, file_id=name, size_bytes=n) for folder, name, n in found]
+        with self._lock:
+            self._small.looked(one for one in told if SEPARATOR not in one.table_partition)
+        return is_whole and not any(SEPARATOR in one.table_partition for one in told)
 
     def clustered(self, instant: str, *, copied: bool) -> None:
         """What this clustering has made, and of what. `copied`: row groups as they were."""

@@ -1,9 +1,10 @@
 """Which small files are put together now, by what commits said of theirs. Pure.
 
 A table partition is due when its small files fill a file of the target, when commits have added many of them,
-or when there are more than stay small for good and one of them, or all of them, have lain for a while. What
-is large beside all that is smaller is left out until that has grown to half of it, so that what was put
-together is not written again and again; of what has lain no more than `KEPT` stay small.
+or when there are more than stay small for good and one of them, or all of them, have lain for a while, or the
+whole table was looked at. What is large beside all that is smaller is left out until that has grown to half
+of it, so that what was put together is not written again and again; of what has lain no more than `KEPT` stay
+small.
 
 Some files stay as many as they were: copies of other columns each, or too large to be two in one file. What
 was copied in vain is rewritten, which gives all files the table's columns; what was rewritten in vain waits
@@ -82,6 +83,8 @@ class _Partition:
     """Files that a clustering has made of rows."""
     is_strange: bool = False
     """Whether somebody else has written in it what may not be copied."""
+    is_wanted: bool = False
+    """Whether the whole table was looked at since it was put together."""
 
     @property
     def is_copied(self) -> bool:
@@ -131,6 +134,15 @@ class SmallFiles:
                 partition.put(file.file_id, file.size_bytes, at_s)
                 self._tracked += 1
 
+    def looked(self, files: Iterable[SizedFile]) -> None:
+        """Files that are there, whoever has written them: more than `KEPT` in one place are due now."""
+        for file in files:
+            partition = self._partitions.get(file.table_partition)
+            if partition is None or file.file_id not in partition.files:
+                self.added((file,), None)
+        for one in self._partitions.values():
+            one.is_wanted = len(one.files) > KEPT
+
     def replaced(self, table_partition: str, file_ids: Iterable[str]) -> None:
         """File groups that are no more."""
         self._take(table_partition, file_ids)
@@ -149,6 +161,7 @@ class SmallFiles:
             if partition is None:
                 continue
             ids = by_partition.get(table_partition, [])
+            partition.is_wanted = False
             in_vain = len(ids) >= len(file_ids)
             partition.in_vain = min(partition.in_vain + 1, IN_VAIN_MAX) if in_vain else 0
             if not copied:
@@ -208,7 +221,7 @@ class SmallFiles:
         sizing, count = self._sizing, len(one.files)
         is_settled = one.in_vain >= IN_VAIN_MAX
         is_enough = one.size_bytes >= sizing.target_bytes and not is_settled
-        if count > 1 and (is_enough or one.fresh >= sizing.files):
+        if (one.is_wanted and not is_settled) or (count > 1 and (is_enough or one.fresh >= sizing.files)):
             return 0
         since_s = one.oldest_s if one.oldest_s is not None or is_settled else one.newest_s
         if count > KEPT and since_s is not None:

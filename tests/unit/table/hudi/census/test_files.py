@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from table.census import WORST_MAX, FilesCensus
-from table.hudi.census.files import ASKED_EVERY, Known, count
+from table.hudi.census.files import ASKED_EVERY, Known, base_files, count
 from table.hudi.files.base_file import file_name
 from table.hudi.files.log_file import bucket_file_id, log_file_name
 from table.store.port import FileSize
@@ -155,3 +155,11 @@ def test_once_there_is_enough_the_listing_is_left() -> None:
         listing(), known(1), small_below_bytes=SMALL, files_max=10**9, enough=lambda: len(seen) > 3_000
     )
     assert (found.files, found.is_whole) == (3 * ASKED_EVERY, False)
+
+
+def test_what_each_file_group_holds_now_is_listed_by_name_and_said_to_be_all_or_not() -> None:
+    there = [base(1, 1, 10), base(1, 2, 20), base(2, 1, 5), log(9, 1), base(3, 7, 8)]
+    stated = known(1, 2, replaced=(("a", 2),))
+    found, is_whole = base_files(there, stated, files_max=10, enough=lambda: False)
+    assert (found, is_whole) == ([("a", group(1), 20)], True), "one is replaced, one of an open instant"
+    assert base_files(there, stated, files_max=1, enough=lambda: False) == ([("a", group(1), 10)], False)

@@ -184,6 +184,31 @@ def test_what_was_put_together_in_vain_is_rewritten_once_and_then_waits_for_file
     assert small.due_in_s(2_000) == 120
 
 
+def test_what_is_found_by_a_look_is_put_together_at_once_whoever_has_written_it(small: SmallFiles) -> None:
+    small.looked([*files("a", *[MB] * 3), *files("b", MB, MB), *files("c", 70 * MB)])
+    assert chosen(small, 0) == (["a"], 60 * MB)
+    small.clustered(files("a", 3 * MB, begin=3), {"a": ["a-0", "a-1", "a-2"]}, copied=True)
+    assert small.due_in_s(0) is None
+    small.looked([*files("a", 3 * MB, begin=3), *files("b", MB, MB)])
+    assert small.due_in_s(1e9) is None, "two of a table partition may stay small"
+
+
+def test_a_look_leaves_what_commits_have_said_as_it_was(small: SmallFiles) -> None:
+    small.added(files("a", MB, MB), 100)
+    small.looked(files("a", MB, MB))
+    small.added(files("a", MB, begin=2), 150)
+    assert small.due_in_s(150) == 70
+
+
+def test_what_was_put_together_in_vain_is_not_taken_up_again_by_a_look(small: SmallFiles) -> None:
+    small.added(files("a", *[MB] * 3), 0)
+    for begin in (3, 6):
+        gone = [f"a-{number}" for number in range(begin - 3, begin)]
+        small.clustered(files("a", *[MB] * 3, begin=begin), {"a": gone}, copied=True)
+    small.looked(files("a", *[MB] * 3, begin=6))
+    assert small.due_in_s(1e9) is None
+
+
 def test_what_was_rewritten_or_is_somebody_elses_is_not_copied(small: SmallFiles) -> None:
     def round_of(*partitions: str) -> bool:
         due = small.due(0)
@@ -226,12 +251,17 @@ class Lake:
                 groups[-1].append((size, file_id))
             groups = [one for one in groups if len(one) > 1]
             assert groups, "what is due can be done"
-            for group in groups:
-                self.small.replaced("a", [file_id for _, file_id in group])
-                for _, file_id in group:
-                    del self.sizes[file_id]
-                self.rewritten += sum(size for size, _ in group)
-                self.commit([sum(size for size, _ in group)], None)
+            gone = [file_id for group in groups for _, file_id in group]
+            self.rewritten += sum(self.sizes.pop(file_id) for file_id in gone)
+            made = files("a", *(sum(size for size, _ in group) for group in groups), begin=self.number)
+            self.number += len(made)
+            self.sizes |= {one.file_id: one.size_bytes for one in made}
+            self.small.clustered(made, {"a": gone}, copied=True)
+
+    def look(self) -> None:
+        """What is listed of the whole table."""
+        found = self.sizes.items()
+        self.small.looked(SizedFile(table_partition="a", file_id=i, size_bytes=s) for i, s in found)
 
     def smalls(self) -> int:
         return sum(size < WANTED.small_below_bytes for size in self.sizes.values())
@@ -256,13 +286,17 @@ def test_whatever_is_committed_few_small_files_stay_and_each_byte_is_written_aga
     assert lake.rewritten <= 5 * lake.written
 
 
+@pytest.mark.parametrize("looks_every", [10_000, 100, 7])
 @pytest.mark.parametrize("size", [1_000, 10_000, 100_000])
-def test_of_a_trickle_too_each_byte_is_written_again_a_few_times(size: int) -> None:
-    """Its files are due by their age, long before they are many: a large one is not taken with each few."""
+def test_of_a_trickle_too_each_byte_is_written_again_a_few_times(size: int, looks_every: int) -> None:
+    """Its files are due by their age, long before they are many: a large one is not taken with each few, nor
+    because the whole table was looked at."""
     lake = Lake()
     for number in range(5_000):
         lake.written += size
         lake.commit([size], 20.0 * number)
+        if number % looks_every == looks_every - 1:
+            lake.look()
         lake.work(20.0 * number)
         assert lake.smalls() <= 2 * WANTED.files
     lake.work(20.0 * 4_999 + WANTED.after_s)
