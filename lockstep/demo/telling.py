@@ -12,7 +12,10 @@ def sentence(news: News, known: Fold) -> str:
         case RunIsUp(run):
             return f"run {run} is up"
         case Claimed(coordinator, epoch):
-            return f"{coordinator} takes over with epoch {epoch}: nobody obeys a lower one any more"
+            return (
+                f"{coordinator} now decides what is committed, as number {epoch} (its epoch): whoever has a "
+                "lower one is obeyed no more"
+            )
         case Joined(worker, fresh, partitions):
             owned = ", ".join(map(str, partitions)) or "no source partition yet"
             return f"{worker} {'joins' if fresh else 'now'} with {owned}"
