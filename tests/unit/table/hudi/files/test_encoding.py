@@ -90,3 +90,50 @@ def test_many_rows_are_no_case_for_what_few_have_said() -> None:
     assert outgrown(500, 500 * GROWTH + 1) and not outgrown(500, 500 * GROWTH)
     assert outgrown(1, FEW_ROWS * GROWTH + 1) and not outgrown(1, FEW_ROWS * GROWTH)
     assert not outgrown(SAMPLE_ROWS, 1_000 * SAMPLE_ROWS)
+
+
+def nested(rows: int) -> pa.Table:
+    numbers = range(rows)
+    return pa.table(
+        {
+            "place": [
+                {
+                    "city": None if n % 50 == 0 else f"city {n % 9}",
+                    "name": f"number {n}",
+                    "at": n * 7919 % 99_991,
+                }
+                for n in numbers
+            ],
+            "tags": [[f"tag {n % 11}" for _ in range(n % 4)] if n % 7 else None for n in numbers],
+            "items": [
+                [{"sku": f"s-{n}", "count": 1 + n % 3}, {"sku": f"t-{n}", "count": 2}] for n in numbers
+            ],
+            "sizes": pa.array([[n * 7919 % 99_991, n] for n in numbers], pa.list_(pa.int64())),
+            "more": pa.array([[("a", n), ("b", 1)] for n in numbers], pa.map_(pa.string(), pa.int64())),
+        }
+    )
+
+
+def test_a_column_within_another_is_encoded_by_what_it_says_itself() -> None:
+    rows = nested(5_000)
+    found = chunks(rows, writer_options(rows))
+    dictionaries = {path for path, chunk in found.items() if "RLE_DICTIONARY" in chunk.encodings}
+    deltas = {path for path, chunk in found.items() if "DELTA_BINARY_PACKED" in chunk.encodings}
+    assert dictionaries == {"place.city", "tags.list.element", "items.list.element.count"}
+    assert deltas == {"place.at", "sizes.list.element"}
+    assert {"place.name", "items.list.element.sku", "more.key_value.key"} <= found.keys()
+
+
+def test_what_stands_in_lists_is_told_by_as_many_values_as_a_sample_has_however_long_they_are() -> None:
+    rows = pa.table({"long": [list(range(1_000)) for _ in range(20)]})
+    assert writer_options(rows)["use_dictionary"] == ["long.list.element"]
+    rows = pa.table({"long": [list(range(5_000)) for _ in range(20)]})
+    assert writer_options(rows)["use_dictionary"] == []
+
+
+def test_two_columns_of_one_path_are_encoded_plainly() -> None:
+    """What is said of a path is said of both, and one of them may be a text."""
+    rows = pa.table({"a.b": [f"text {n}" for n in range(5_000)], "a": [{"b": n} for n in range(5_000)]})
+    options = writer_options(rows)
+    assert not options["use_dictionary"] and not options["column_encoding"]
+    assert chunks(rows, options).keys() == {"a.b"}
