@@ -22,7 +22,7 @@ from table.hudi.upkeep.cleaning import Cleaning
 from table.hudi.upkeep.clustering import Clustering, plan
 from table.hudi.upkeep.clustering import tidy as tidy_clusterings
 from table.hudi.upkeep.due import Done
-from table.hudi.upkeep.retention import LOOKS_EVERY_S, Retention, request, take_out, tidy
+from table.hudi.upkeep.retention import FIRST_LOOK_S, LOOKS_EVERY_S, Retention, request, take_out, tidy
 from table.port import ServiceProgress
 from table.store.local import LocalStore
 from tests.harness import Pipeline, await_that
@@ -185,6 +185,33 @@ def test_it_looks_again_after_a_while_only(driver: Callable[..., Days]) -> None:
     run(made, 1, OLD)
     assert work.run(session, lambda _doing: None) is None
     clock.now_s = LOOKS_EVERY_S
+    assert work.run(session, lambda _doing: None) is not None
+
+
+def test_it_looks_by_time_as_well_for_a_day_is_over_whether_or_not_anything_is_committed(
+    driver: Callable[..., Days],
+) -> None:
+    made, clock = driver(), Clock()
+    work = Retention(made.spec, PIPELINE, clock_s=clock)
+    session = work.open(made.table._session_beside)
+    work.tidy(session)
+    assert work.due_in_s(0) == FIRST_LOOK_S
+    run(made, 0, OLD)
+    clock.now_s = FIRST_LOOK_S
+    assert work.due_in_s(clock.now_s) == 0
+    assert work.run_early(session, lambda _doing: None, clock.now_s) is not None
+    assert work.due_in_s(clock.now_s) == LOOKS_EVERY_S
+
+
+def test_an_empty_table_is_looked_at_again_with_the_first_commit_and_else_when_it_is_time(
+    driver: Callable[..., Days],
+) -> None:
+    made, clock = driver(), Clock()
+    work = Retention(made.spec, PIPELINE, clock_s=clock)
+    session = work.open(made.table._session_beside)
+    assert work.run_early(session, lambda _doing: None, 0) is None
+    assert work.due_in_s(0) == LOOKS_EVERY_S, "nobody looks again and again at nothing"
+    run(made, 0, OLD)
     assert work.run(session, lambda _doing: None) is not None
 
 

@@ -42,6 +42,8 @@ RETENTION = PREFIX + "retention"
 """In the instant's metadata: which pipeline's it is. It names no offsets, and is no commit of a chain."""
 LOOKS_EVERY_S = 600.0
 """Values are of days, mostly; and what is looked at is a list of all table partitions."""
+FIRST_LOOK_S = 60.0
+"""After the service has begun, where no commit comes before: whose run was taken over has ended by then."""
 AT_ONCE_MAX = 1_000
 """Table partitions in one instant; the oldest first."""
 
@@ -67,30 +69,42 @@ class Retention(ByCommits):
         self._wall_s = wall_s
         self._clock_s = clock_s
         self._looked_s: float | None = None
+        """None: not since it was tidied, or there was more than one look takes out."""
+        self._tidied_s = clock_s()
         self._held_some = False
 
     def open(self, opener: Opener) -> Session:
         return opener()
 
     def tidy(self, session: Session) -> str:
-        self._looked_s = None
+        self._looked_s, self._tidied_s = None, self._clock_s()
         return tidy(session, self._pipeline).objection(ACTION)
 
     def run(self, session: Session, doing: Callable[[str], None]) -> Done | None:
         """One instant for all that is past its time; None where nothing is, or it was looked at just now."""
         now_s = self._clock_s()
-        if self._looked_s is not None and now_s < self._looked_s + LOOKS_EVERY_S:
+        is_early = self._looked_s is not None and now_s < self._looked_s + LOOKS_EVERY_S
+        if is_early and self._held_some:  # a new table begins empty
             return None
         await_clock(session)  # of a clock that is ahead nothing is believed
         found = self._past_their_time(session)
         if not found:
-            self._looked_s = now_s if self._held_some else None  # a new table begins empty
+            self._looked_s = now_s
             return None
         doing(f"{len(found):,} table partitions")
         instant = request(session, self._pipeline)
         groups = take_out(session, self._pipeline, instant, found)
         self._looked_s = now_s if len(found) < AT_ONCE_MAX else None
         return Done(instant, f"{len(found):,} table partitions taken out, of {groups:,} file groups")
+
+    def due_in_s(self, now_s: float) -> float | None:
+        """Whether or not anything is committed: days are over by themselves."""
+        if self._looked_s is None:
+            return max(0.0, self._tidied_s + FIRST_LOOK_S - now_s)
+        return max(0.0, self._looked_s + LOOKS_EVERY_S - now_s)
+
+    def run_early(self, session: Session, doing: Callable[[str], None], now_s: float) -> Done | None:
+        return self.run(session, doing)
 
     def _past_their_time(self, session: Session) -> list[str]:
         """Their paths; without those that a pending plan has in its hands, and those that are empty."""
