@@ -10,13 +10,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
-from coordinator.times import DAY_MS, NEVER, WALL_MS_MAX, ByTheClock, Every, Times
+from coordinator.times import (
+    DAY_MS,
+    NEVER,
+    WALL_MS_MAX,
+    ByTheClock,
+    Every,
+    Times,
+    east_of_utc_ms,
+    turn_between,
+)
 
 CHARS_MAX: Final = 200
 """Of a schedule, or of a zone's name."""
@@ -48,13 +57,45 @@ class Cron:
         if not 0 <= wall_ms < WALL_MS_MAX:
             return NEVER
         try:
-            for one in CronSim(self.fields, datetime.fromtimestamp(wall_ms / 1_000, self.zone)):
-                at_ms = int(one.timestamp()) * 1_000
-                if at_ms > wall_ms:  # the library forgets in which of two hours of the same name it began
-                    return at_ms
+            return self._certain(wall_ms) if self._is_certain() else self._shown(wall_ms)
         except OverflowError:
-            pass  # the calendar's end
+            return NEVER  # the calendar's end
+
+    def _is_certain(self) -> bool:
+        """Whether it is a job of certain hours, as Debian's cron tells them apart."""
+        minutes, hours = self.fields.split()[:2]
+        return not (minutes.startswith("*") or hours.startswith("*"))
+
+    def _certain(self, wall_ms: int) -> int:
+        for one in CronSim(self.fields, datetime.fromtimestamp(wall_ms / 1_000, self.zone)):
+            at_ms = int(one.timestamp()) * 1_000
+            if at_ms > wall_ms:  # the library forgets in which of two hours of the same name it began
+                return at_ms
         return NEVER
+
+    def _shown(self, wall_ms: int) -> int:
+        """The library is asked between two turns of the zone's clock at a time: where that is put back by
+        half an hour, or by several, it leaves times out.
+        """
+        at_ms = wall_ms // 1_000 * 1_000
+        while True:
+            east_ms = east_of_utc_ms(at_ms, self.zone)
+            shown = datetime.fromtimestamp((at_ms + east_ms) / 1_000, UTC)
+            found = next(CronSim(self.fields, shown), None)
+            if found is None:
+                return NEVER
+            found_ms = int(found.timestamp()) * 1_000 - east_ms
+            turn_ms = turn_between(at_ms, found_ms, self.zone)
+            if turn_ms is None:
+                return found_ms
+            if self._rings(turn_ms):
+                return turn_ms
+            at_ms = turn_ms
+
+    def _rings(self, at_ms: int) -> bool:
+        """Whether it is time as the clock has just been put."""
+        shown = datetime.fromtimestamp((at_ms + east_of_utc_ms(at_ms, self.zone)) / 1_000, UTC)
+        return next(CronSim(self.fields, shown - timedelta(seconds=1)), None) == shown
 
 
 def zone_of(name: str) -> tzinfo:

@@ -14,6 +14,9 @@ DAY_MS: Final = 86_400_000
 NEVER: Final = 2**62
 """Later than every clock shows."""
 
+TURNS_APART_MS: Final = 7 * DAY_MS
+"""No zone puts its clock forward and back again in less, but for the month of Ramadan, which is longer."""
+
 WALL_MS_MAX: Final = 253_370_764_800_000
 """The year 9999, at which Python's calendar ends (`datetime.MAXYEAR`)."""
 
@@ -36,6 +39,31 @@ class ByTheClock:
 
 
 NOTHING: Final = ByTheClock()
+
+
+def east_of_utc_ms(at_ms: int, zone: tzinfo) -> int:
+    """By how much the zone's clock is ahead of UTC's then."""
+    offset = datetime.fromtimestamp(at_ms / 1_000, zone).utcoffset()
+    return 0 if offset is None else round(offset.total_seconds() * 1_000)
+
+
+def turn_between(from_ms: int, upto_ms: int, zone: tzinfo) -> int | None:
+    """The first moment after `from_ms`, up to `upto_ms`, at which the zone's clock is put forward or back."""
+    east_ms = east_of_utc_ms(from_ms, zone)
+    before_ms = from_ms
+    while before_ms < upto_ms:
+        after_ms = min(upto_ms, before_ms + TURNS_APART_MS)
+        if east_of_utc_ms(after_ms, zone) == east_ms:
+            before_ms = after_ms
+            continue
+        while after_ms - before_ms > 1:
+            middle_ms = (before_ms + after_ms) // 2
+            if east_of_utc_ms(middle_ms, zone) == east_ms:
+                before_ms = middle_ms
+            else:
+                after_ms = middle_ms
+        return after_ms
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +90,7 @@ class Every:
         at_ms = wall_ms
         while at_ms < wall_ms + 2 * DAY_MS:
             next_ms = at_ms + self.period_ms - self._within_ms(at_ms)
-            turn_ms = self._turn_ms(at_ms, next_ms)
+            turn_ms = turn_between(at_ms, next_ms, self.zone)
             if turn_ms is None:
                 return next_ms
             if self._rings_at_turn(turn_ms):
@@ -72,29 +100,11 @@ class Every:
 
     def _local_ms(self, at_ms: int) -> int:
         """What the zone's clock shows, counted as if it were UTC's."""
-        return at_ms + self._east_ms(at_ms)
-
-    def _east_ms(self, at_ms: int) -> int:
-        offset = datetime.fromtimestamp(at_ms / 1_000, self.zone).utcoffset()
-        return 0 if offset is None else round(offset.total_seconds() * 1_000)
+        return at_ms + east_of_utc_ms(at_ms, self.zone)
 
     def _within_ms(self, at_ms: int) -> int:
         """How long ago the clock showed, or would have shown, the last of them."""
         return (self._local_ms(at_ms) - self.offset_ms) % self.period_ms
-
-    def _turn_ms(self, from_ms: int, upto_ms: int) -> int | None:
-        """The moment after `from_ms`, up to `upto_ms`, at which the zone's clock is put forward or back."""
-        east_ms = self._east_ms(from_ms)
-        if self._east_ms(upto_ms) == east_ms:
-            return None
-        before_ms, after_ms = from_ms, upto_ms
-        while after_ms - before_ms > 1:
-            middle_ms = (before_ms + after_ms) // 2
-            if self._east_ms(middle_ms) == east_ms:
-                before_ms = middle_ms
-            else:
-                after_ms = middle_ms
-        return after_ms
 
     def _rings_at_turn(self, turn_ms: int) -> bool:
         """Whether the clock, as it is put, shows one of them, or jumps over one."""
