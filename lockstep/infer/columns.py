@@ -1,7 +1,8 @@
 """From what values have in them, the columns that they would go into. Pure.
 
 Of whole numbers a `BIGINT` is made, though the sample may fit an `INT`: the next record may not. Nothing is
-`NOT NULL`, since a sample proves nothing.
+`NOT NULL`, and none with digits behind the point a `DECIMAL`, since a sample proves nothing: a note says
+which could be one.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from functools import lru_cache
 
 from lockstep.infer.shapes import ARRAY, NUMBERS, OBJECT, TEXTS, Shape, is_map, together
 from participant.records.sources import parse, spelled
-from table.schema import KAFKA_PREFIX, NAME, POSITION_COLUMN, SchemaError, parse_ddl
+from table.schema import DECIMAL_PRECISION_MAX, KAFKA_PREFIX, NAME, POSITION_COLUMN, SchemaError, parse_ddl
 
 COLUMNS_MAX = 2_000
+SHORT_DIGITS_MAX = 14
+"""Of numbers that grow by four digits before they are too long for the shorter DECIMAL."""
 
 
 @dataclass(slots=True)
@@ -79,6 +82,8 @@ def _type(shape: Shape, path: str, notes: list[str]) -> str:
         if not inner:
             notes.append(f"{path}: only empty arrays were seen, so it is taken for one of texts")
         return f"ARRAY<{inner or 'STRING'}>"
+    if family in ("number", "text") and (decimal := _decimal(shape)):
+        notes.append(f"{path}: {decimal}")
     if family == "number":
         return next((kind for kind in ("DOUBLE", "DECIMAL") if kind in shape.kinds), "BIGINT").replace(
             "DECIMAL", "DECIMAL(38,0)"
@@ -86,6 +91,22 @@ def _type(shape: Shape, path: str, notes: list[str]) -> str:
     if family == "text":
         return next(kind for kind in ("STRING", "TIMESTAMP", "TIMESTAMP_NTZ", "DATE") if kind in shape.kinds)
     return family
+
+
+def _decimal(shape: Shape) -> str:
+    """What a DECIMAL would do for it; empty where that is no question.
+
+    Of whole numbers it is none, and texts that look like some may be anybody's names.
+    """
+    before, behind = shape.before_point, shape.behind_point
+    is_plain = not shape.strange and shape.decimals == sum(shape.kinds.values())
+    if not is_plain or not behind or before + behind > DECIMAL_PRECISION_MAX:
+        return ""
+    kind = f"DECIMAL({18 if before + behind <= SHORT_DIGITS_MAX else 38},{behind})"
+    said = f"at most {before:,} digits before the point and {behind:,} behind it"
+    if shape.family == "text":
+        return f"texts of numbers, {said}: {kind} reads them, and rejects what is none or has more behind it"
+    return f"{said}: {kind} keeps each digit, as money wants it, and rejects what has more behind it"
 
 
 def _kinds(family: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ Nothing of a value's content is kept, but for how long the first one was.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ TEXTS = ("DATE", "TIMESTAMP_NTZ", "TIMESTAMP", "STRING")
 NUMBERS = ("BIGINT", "DECIMAL", "DOUBLE")
 FAMILIES = {**dict.fromkeys(TEXTS, "text"), **dict.fromkeys(NUMBERS, "number")}
 """Kinds of which one column may hold several."""
+_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)(?:\.([0-9]+))?", re.ASCII)
+"""A text `007` is a name, and so may be one of a million digits."""
 _CALENDAR = (
     ("DATE", DATE, ARROW_TYPES[DataType.DATE]),
     ("TIMESTAMP_NTZ", TIMESTAMP_NTZ, LOCAL_MICROS),
@@ -61,6 +64,11 @@ class Shape:
     """Fields that an object had twice."""
     items: Shape | None = None
     """Of arrays."""
+    decimals: int = 0
+    """Numbers, and texts of numbers, that have no exponent and no needless zero before them."""
+    before_point: int = 0
+    """Digits of those at most."""
+    behind_point: int = 0
 
     @property
     def family(self) -> str:
@@ -85,6 +93,10 @@ class Shape:
         kind, example = _kind(value)
         self.kinds[kind] += 1
         self.example = self.example or example
+        if isinstance(value, str) and (found := _DECIMAL.fullmatch(value)):
+            self.decimals += 1
+            self.before_point = max(self.before_point, len(found[1]))
+            self.behind_point = max(self.behind_point, len(found[2] or ""))
         if isinstance(value, Object):
             self._add_fields(value, depth)
         elif isinstance(value, list) and depth < DEPTH_MAX:
@@ -113,6 +125,9 @@ def together(shapes: Iterable[Shape]) -> Shape:
         whole.example = whole.example or one.example
         whole.unnamed += one.unnamed
         whole.twice += one.twice
+        whole.decimals += one.decimals
+        whole.before_point = max(whole.before_point, one.before_point)
+        whole.behind_point = max(whole.behind_point, one.behind_point)
         for name, inner in one.fields.items():
             known = whole.fields.get(name)
             whole.fields[name] = inner if known is None else together([known, inner])

@@ -197,3 +197,29 @@ def test_what_is_shown_holds_no_content_and_can_be_pasted() -> None:
 
 def test_records_that_are_no_rows_at_all_propose_nothing() -> None:
     assert of().columns == {} and of({}).columns == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "note"),
+    [
+        (["12.50", "-3", "1024.5"], "DOUBLE", "DECIMAL(18,2) keeps each digit"),
+        (
+            ['"12.50"', '"0.1"'],
+            "STRING",
+            "texts of numbers, at most 2 digits before the point and",
+        ),
+        (["0.123456789012345"], "DOUBLE", "DECIMAL(38,15)"),
+        (["1e3", "1.5"], "DOUBLE", ""),
+        (["1", "2"], "BIGINT", ""),
+        (['"1"', '"2"'], "STRING", ""),
+        (['"007.5"', '"1.5"'], "STRING", ""),
+        (['"1.5"', '"n/a"'], "STRING", ""),
+        (["0." + "1" * 40], "DOUBLE", ""),
+    ],
+)
+def test_a_decimal_is_a_choice_that_is_told_and_never_proposed(
+    values: list[str], kind: str, note: str
+) -> None:
+    found = proposed(shape_of(*(f'{{"a": {value}}}' for value in values)))
+    assert found.columns == {"a": kind}
+    assert [note in one for one in found.notes] == ([True] if note else [])
