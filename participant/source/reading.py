@@ -28,6 +28,7 @@ from participant.source.position import ENDS_BEFORE, LOST_ITS_END, OUT_OF_RANGE,
 from participant.source.stalls import (
     ALARM_S,
     DAMAGED,
+    DEAF_S,
     FORBIDDEN,
     STALLED_MAX_S,
     Stalls,
@@ -78,6 +79,8 @@ class SourceThread:
         self._paused = False
         self._stalls = Stalls()
         self._stopping = threading.Event()
+        self._closing: threading.Thread | None = None
+        """The last client that another took the place of."""
         self.consume_s = 0.0
         """Spent on taking records from the client, which includes waiting for them."""
         self._fetcher: Fetcher
@@ -381,6 +384,7 @@ class SourceThread:
 
     def _came(self, partition: SourcePartition, position: Position) -> None:
         position.still.came(self._stalls.waited_s)
+        self._stalls.heard()
         if not position.held:
             self._stalls.clear(partition)
 
@@ -420,7 +424,10 @@ class SourceThread:
                     unknown.still.since_s = waited_s - ALARM_S
                 self._positions[partition] = self._positions.pop(partition)
                 self._alarm(partition, position, f"{error}; it is waited for")
+                if self._stalls.is_deaf:
+                    self._renew()
                 return
+            self._stalls.heard()
             if high == position.next:
                 self._came(partition, position)
             elif high < position.next:
@@ -428,6 +435,24 @@ class SourceThread:
             else:
                 self._stand_still(partition, position, high, waited_s - position.still.since_s)
             del quiet[partition]
+
+    def _renew(self) -> None:
+        """Another client, where this one may hang and not its broker. It goes on where this one stood.
+
+        That one is closed beside, which may take for ever: then there is no third.
+        """
+        self._stalls.heard()
+        if self._closing is not None and self._closing.is_alive():
+            return
+        log.warning("nothing could be read or asked for %.0f s: another client is made", DEAF_S)
+        self._closing = threading.Thread(target=self._fetcher.close, name="deaf-source", daemon=True)
+        self._closing.start()
+        self._fetcher = self._make_fetcher()
+        for partition, position in self._positions.items():
+            if position.live:
+                if position.look is not None:
+                    position.look = Look(known=position.look.known, next=position.next)
+                self._read_from(partition, position.look.start if position.look else position.next)
 
     def _stand_still(self, partition: SourcePartition, position: Position, high: int, still_s: float) -> None:
         held = f"the log goes on to offset {high}, and nothing of it could be read for {still_s:.0f} s"

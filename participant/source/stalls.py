@@ -33,6 +33,8 @@ ALARM_S = 30.0
 """Lag, and not one record for so long: said in log and status."""
 STALLED_MAX_S = 300.0
 """And after so long it is taken for final."""
+DEAF_S = 120.0
+"""A client that has brought nothing of any source partition for so long, and cannot ask its broker either."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,7 +69,17 @@ class Stalls:
     """For how long records could have come, so far. What a pause takes does not count."""
     alarms: dict[SourcePartition, str] = field(default_factory=dict)
     """Sentences for the status. Replaced whole, since other threads read it."""
+    heard_s: float = 0.0
+    """What had been waited when the client last brought anything, or could ask its broker."""
     _looked_s: float = 0.0
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether the client may be at fault itself."""
+        return self.waited_s - self.heard_s >= DEAF_S
+
+    def heard(self) -> None:
+        self.heard_s = self.waited_s
 
     def waited(self, for_s: float) -> bool:
         """Whether it is time to look for what stands still."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
+from control_topic.messages import Witness
 from participant.source import stalls
 from participant.source.fetcher import fetch_settings
 from participant.source.group_trouble import LASTS_MAX_S, QUIET_S, SAY_AGAIN_S, GroupTrouble
@@ -13,11 +14,14 @@ from participant.source.stalls import (
     ALARM_S,
     DAMAGED,
     DAMAGED_MAX,
+    DEAF_S,
     FORBIDDEN,
     LOOK_EVERY_S,
     STALLED_MAX_S,
     before_damage,
 )
+from participant.source.witnesses import Known
+from tests.harness import await_that
 from tests.unit.participant.source.told import P0, P1, Broker, batch, notice
 
 
@@ -172,6 +176,51 @@ def test_the_log_s_end_is_no_standstill_and_a_broker_that_is_away_is_waited_for(
     broker.high = 10
     broker.wait(LOOK_EVERY_S)
     assert broker.source.alarms == ()
+
+
+def test_a_client_that_brings_nothing_and_can_ask_nothing_is_another_one_after_a_while(
+    broker: Broker,
+) -> None:
+    """It may hang by itself, while the broker answers everybody else."""
+    broker.source._rewind(P1, 7, 1)
+    broker.read(batch(P0, 10, 12))
+    broker.away = {P0, P1}
+    broker.wait(DEAF_S - 1)
+    assert broker.made == 0
+    before = len(broker.taken)
+    broker.wait(1)
+    await_that("the end of the one before", lambda: broker.closed == 1)
+    assert (broker.made, sorted(broker.taken[before:])) == (1, [(P0, 12), (P1, 7)])
+    assert len(broker.source.alarms) == 2, "until it reads again"
+    broker.read(batch(P1, 7, 9))
+    broker.read(batch(P0, 12, 13))
+    assert (broker.source.alarms, broker.stuck) == ((), [])
+
+
+def test_a_client_that_cannot_be_closed_is_the_last_that_another_takes_the_place_of(broker: Broker) -> None:
+    broker.closes.clear()
+    broker.away = {P0}
+    for _ in range(5):
+        broker.wait(DEAF_S)
+    assert broker.made == 1
+    broker.closes.set()
+
+
+def test_a_client_that_reads_of_others_is_not_deaf(broker: Broker) -> None:
+    broker.source._rewind(P1, 0, 1)
+    broker.away = {P0}
+    for number in range(20):
+        broker.wait(DEAF_S / 2)
+        broker.read(batch(P1, number, number + 1))
+    assert broker.made == 0
+
+
+def test_what_was_to_be_looked_at_is_looked_at_again_by_another_client(broker: Broker) -> None:
+    known = Known(witness=Witness(partition=P0, offset=8, fingerprint=1), nothing_until=10)
+    broker.source._rewind(P0, 10, 2, known)
+    broker.away = {P0}
+    broker.wait(DEAF_S)
+    assert broker.taken[-2:] == [(P0, 8), (P0, 8)]
 
 
 def test_a_source_partition_without_a_leader_hides_no_other_that_stands_still(broker: Broker) -> None:

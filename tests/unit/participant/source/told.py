@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 
 import numpy as np
@@ -42,8 +43,11 @@ class Broker:
         self.away: set[SourcePartition] = set()
         self.delivered: list[Fetched] = []
         self.stuck: list[str] = []
+        self.made = self.closed = 0
+        self.closes = threading.Event()
+        self.closes.set()
         self.source = SourceThread(
-            fetcher=lambda: self,
+            fetcher=self.another,
             until=None,
             on_data_loss="fail",
             callbacks=SourceCallbacks(
@@ -64,7 +68,13 @@ class Broker:
 
     def resume(self, partitions: Iterable[SourcePartition]) -> None: ...
 
-    def close(self) -> None: ...
+    def another(self) -> Broker:
+        self.made += 1
+        return self
+
+    def close(self) -> None:
+        self.closes.wait(30)
+        self.closed += 1
 
     def fetch(self, timeout_s: float) -> Consumed:
         return self.next.pop(0) if self.next else Consumed()
