@@ -131,10 +131,17 @@ def advance(rule: MarkRule, before: Watermark | None, progress: Progress) -> Wat
 
 
 def might_be_idle(rule: MarkRule, before: Watermark | None, elapsed_ms: int) -> list[SourcePartition]:
-    """Those that a commit finds idle if nothing has come of them, so that their logs' ends are asked for."""
+    """Those that a commit finds idle if nothing has come of them, so that their logs' ends are asked for.
+
+    `elapsed_ms`: since the commit before, until the ends were asked for. So who is not idle yet had no record
+    for long enough by then, and was read to the end that the log had then: an answer that is old makes nobody
+    idle sooner. Negative where it was asked for before that commit.
+    """
     if before is None or before.of != rule.of:
         return []
-    return [p for p, mark in before.marks.items() if mark.quiet_ms + elapsed_ms >= rule.idle_after_ms]
+    return [
+        p for p, mark in before.marks.items() if mark.idle or mark.quiet_ms + elapsed_ms >= rule.idle_after_ms
+    ]
 
 
 def _mark_of(rule: MarkRule, times: EventTimes | None) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from threading import Event, Thread
-from typing import Protocol
+from typing import Final, NamedTuple, Protocol
 
 from control_topic.messages import Offsets, SourcePartition
 from table.service.source_facts import SourceTopicsError
@@ -21,9 +21,25 @@ WAIT_S = 0.2
 Ask = Callable[[Sequence[SourcePartition]], Offsets]
 
 
+class Ends(NamedTuple):
+    """Of logs, as they were so long ago."""
+
+    offsets: Offsets
+    age_ms: int
+
+
+UNKNOWN: Final = Ends({}, 0)
+
+
 class LogEnds(Protocol):
-    def latest(self, partitions: Sequence[SourcePartition], now_ms: int) -> Offsets:
-        """Of these and perhaps of others, of those of which it is known. `now_ms` never goes back."""
+    def latest(
+        self, partitions: Sequence[SourcePartition], now_ms: int, *, of: Sequence[SourcePartition] = ()
+    ) -> Ends:
+        """Of these and perhaps of others, of those of which it is known. `now_ms` never goes back.
+
+        `of`: all that may be asked about later. One question is for all of them, so that whoever falls silent
+        next is known already.
+        """
 
 
 class Due:
@@ -33,13 +49,15 @@ class Due:
         self._asked_ms: int | None = None
         self._asked: frozenset[SourcePartition] = frozenset()
 
-    def is_due(self, partitions: Sequence[SourcePartition], now_ms: int) -> bool:
+    def is_due(
+        self, partitions: Sequence[SourcePartition], now_ms: int, *, of: Sequence[SourcePartition] = ()
+    ) -> bool:
         """Whether it is to be asked for these now; it counts as asked then. Whom nobody has asked about is
         asked about at once."""
         is_old = self._asked_ms is None or now_ms - self._asked_ms >= LOOK_EVERY_MS
         if not partitions or not (is_old or not self._asked.issuperset(partitions)):
             return False
-        self._asked_ms, self._asked = now_ms, frozenset(partitions)
+        self._asked_ms, self._asked = now_ms, frozenset((*partitions, *of))
         return True
 
 
@@ -52,19 +70,31 @@ class AskedBeside:
         self._running: Event | None = None
         self._known: tuple[int, Offsets] = (0, {})
 
-    def latest(self, partitions: Sequence[SourcePartition], now_ms: int) -> Offsets:
+    def latest(
+        self, partitions: Sequence[SourcePartition], now_ms: int, *, of: Sequence[SourcePartition] = ()
+    ) -> Ends:
         running = self._running
-        if (running is None or running.is_set()) and self._due.is_due(partitions, now_ms):
+        if (running is None or running.is_set()) and self._due.is_due(partitions, now_ms, of=of):
             self._running = running = Event()
-            asked = tuple(partitions)
-            Thread(target=self._look, args=(asked, now_ms, running), name="log-ends", daemon=True).start()
-            running.wait(self._wait_s)
-        began_ms, ends = self._known
-        return ends if now_ms - began_ms < FRESH_MS else {}
+            asked = tuple(partitions), tuple(of)
+            Thread(target=self._look, args=(*asked, now_ms, running), name="log-ends", daemon=True).start()
+            if not self._fresh(now_ms).offsets.keys() >= set(partitions):
+                running.wait(self._wait_s)
+        return self._fresh(now_ms)
 
-    def _look(self, partitions: Sequence[SourcePartition], now_ms: int, done: Event) -> None:
+    def _fresh(self, now_ms: int) -> Ends:
+        began_ms, ends = self._known
+        return Ends(ends, now_ms - began_ms) if now_ms - began_ms < FRESH_MS else UNKNOWN
+
+    def _look(
+        self,
+        partitions: Sequence[SourcePartition],
+        of: Sequence[SourcePartition],
+        now_ms: int,
+        done: Event,
+    ) -> None:
         try:
-            self._known = (now_ms, self._ask(partitions))
+            self._known = (now_ms, asked_for(self._ask, partitions, of))
         except SourceTopicsError as error:
             log.debug("no source partition counts as idle: %s", error)
             self._known = (now_ms, {})
@@ -77,12 +107,29 @@ class AskedNow:
 
     def __init__(self, ask: Ask) -> None:
         self._ask, self._due = ask, Due()
-        self._known: Offsets = {}
+        self._known: tuple[int, Offsets] = (0, {})
 
-    def latest(self, partitions: Sequence[SourcePartition], now_ms: int) -> Offsets:
-        if self._due.is_due(partitions, now_ms):
+    def latest(
+        self, partitions: Sequence[SourcePartition], now_ms: int, *, of: Sequence[SourcePartition] = ()
+    ) -> Ends:
+        if self._due.is_due(partitions, now_ms, of=of):
             try:
-                self._known = self._ask(partitions)
+                self._known = (now_ms, asked_for(self._ask, partitions, of))
             except SourceTopicsError:
-                self._known = {}
-        return self._known
+                self._known = (now_ms, {})
+        began_ms, ends = self._known
+        return Ends(ends, now_ms - began_ms)
+
+
+def asked_for(ask: Ask, partitions: Sequence[SourcePartition], of: Sequence[SourcePartition]) -> Offsets:
+    """Of all, or at least of these: a leader that is away of whom nobody waits for hides no other.
+
+    Raises as `ask` does.
+    """
+    everybody = sorted({*partitions, *of})
+    try:
+        return ask(everybody)
+    except SourceTopicsError:
+        if len(everybody) == len(partitions):
+            raise
+        return ask(partitions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from table.checks import CommitPlan
-from table.service.log_ends import LogEnds
+from table.service.log_ends import UNKNOWN, LogEnds
 from table.service.source_facts import SourceFacts
 from table.state import TableState
 from table.watermark import MarkRule, Progress, Watermark, advance, might_be_idle
@@ -46,12 +46,14 @@ class Marking:
         elapsed_ms = now_ms - since_ms if is_ours else 0
         present = set(facts.partitions)
         asked = [one for one in might_be_idle(self._rule, before, elapsed_ms) if one in present]
+        known = self._ends.latest(asked, now_ms, of=facts.partitions) if asked else UNKNOWN
+        believed = might_be_idle(self._rule, before, elapsed_ms - known.age_ms)
         progress = Progress(
             ranges=plan.ranges,
             offsets=plan.offsets,
             seen=plan.event_times,
             present=present,
-            ends=self._ends.latest(asked, now_ms) if asked else {},
+            ends={one: known.offsets[one] for one in believed if one in known.offsets},
             elapsed_ms=elapsed_ms,
         )
         return advance(self._rule, before, progress)
