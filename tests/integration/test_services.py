@@ -226,6 +226,52 @@ def test_what_is_copied_together_says_what_it_said_and_has_no_file_of_a_task_tha
     assert made.table.sweep(grace_ms=0) == 0
 
 
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_copy_that_comes_once_its_clustering_is_complete_is_swept_and_others_are_left_alone(
+    driver: Callable[..., Driver], monkeypatch: pytest.MonkeyPatch, archived: bool
+) -> None:
+    """Of an executor that was taken for lost. Whoever lists folders would find its rows twice."""
+    made = driver(properties={**PLAIN, **QUICK_ARCHIVE})
+    for number in range(3):
+        run(made, number)
+    instant = put_together(made.table, PIPELINE, monkeypatch)
+    (copy,) = copied(made.path, instant)
+    content = copy.read_bytes()
+    theirs = clustered_by_somebody_else(made)
+    if archived:
+        archive_clusterings(made)
+    files = made.files()
+    late, foreign = (copy.with_name(f"{uuid.uuid4()}-0_0-1-2_{of}.parquet") for of in (instant, theirs))
+    for path in (late, foreign):
+        path.write_bytes(content)
+    assert made.table.sweep(grace_ms=0) == 1
+    assert made.files() == files | {foreign.name}
+    assert copy.exists() != archived, "of what is archived Hudi has cleaned what was replaced"
+
+
+def archive_clusterings(driver: Driver) -> None:
+    """By transactions, cleans and archiving, one after the other."""
+    cleaning = Cleaning(driver.spec)
+    session = cleaning.open(driver.table._session_beside)
+    for number in range(5, 20):
+        if not completed(driver.path, "replacecommit"):
+            return
+        run(driver, number)
+        cleaning.run(session, lambda _doing: None)
+        driver.table._session.archive()
+    raise AssertionError("the clusterings are not archived yet")
+
+
+def clustered_by_somebody_else(driver: Driver) -> str:
+    """Two more files, and what was there."""
+    for number in (3, 4):
+        run(driver, number)
+    session = Clustering(driver.spec, PIPELINE).open(driver.table._session_beside)
+    planned = planned_of(session, "")
+    session.client.cluster(planned.instant, True)
+    return planned.instant
+
+
 def test_rows_are_sorted_where_their_files_are_put_together(
     spark: SparkSession, driver: Callable[..., Driver]
 ) -> None:

@@ -37,4 +37,20 @@ BUGS = (
             "test_a_job_that_did_not_say_that_nothing_was_committed_is_not_said_to_have_committed_nothing",
         ),
     ),
+    Bug(
+        "late_copies_are_nobodys",
+        "A file that comes for a clustering of ours once it is complete is left to whoever lists folders.",
+        Hole.LEFT,
+        {"table.hudi.upkeep.plans:carried_out": always(frozenset())},
+        (
+            *of(
+                "tests/unit/table/hudi/upkeep/test_sweep.py",
+                "test_copies_that_come_late_for_a_clustering_of_ours_go_and_those_for_other_writers_stay",
+            ),
+            *of(
+                "tests/integration/test_services.py",
+                "test_a_copy_that_comes_once_its_clustering_is_complete_is_swept_and_others_are_left_alone",
+            ),
+        ),
+    ),
 )

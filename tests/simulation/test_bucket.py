@@ -98,7 +98,8 @@ def test_the_same_schedule_goes_the_same_way() -> None:
 
 SELDOM = frozenset({"delete plan", "delete rollback", "delete completed"})
 """Where a completion has landed at one certain moment only."""
-UNNAMED = frozenset({"list .hoodie/.lockstep/taken_away", "read rollback"})
+NOTES = {"list .hoodie/.lockstep/begun", "list .hoodie/.lockstep/taken_away"}
+UNNAMED = frozenset({*NOTES, "read rollback"})
 """At which nothing strikes."""
 
 

@@ -281,7 +281,6 @@ def _unreadable(path: str, instant: str, why: str) -> str:
     )
 
 
-def listed_files(timeline: Any, instant: Any) -> Iterable[str]:
+def listed_files(metadata: Any) -> Iterable[str]:
     """The paths, relative to the table, that a completed instant's commit metadata names."""
-    stats = timeline.readCommitMetadata(instant).getWriteStats()
-    return [str(stat.getPath()) for stat in elements(stats)]
+    return [str(stat.getPath()) for stat in elements(metadata.getWriteStats())]

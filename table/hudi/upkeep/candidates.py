@@ -40,14 +40,14 @@ class Candidates(Protocol):
     def begin(self, grace_ms: int) -> None:
         """What has changed within so long is left to a later sweep."""
 
-    def files(self, taken_away: Container[str], unseen: list[OSError]) -> Iterator[Found]:
+    def files(self, noted: Container[str], unseen: list[OSError]) -> Iterator[Found]:
         """What storage refuses to show is noted in `unseen`."""
 
-    def uploads(self, taken_away: Container[str]) -> Iterator[tuple[Upload, str]]:
+    def uploads(self, noted: Container[str]) -> Iterator[tuple[Upload, str]]:
         """Files with our mark that were begun, not ended, and are in no listing; with their instants."""
 
     def marker_folders(
-        self, pending: Container[str], taken_away: Container[str], complete: Callable[[str], bool]
+        self, pending: Container[str], noted: Container[str], complete: Callable[[str], bool]
     ) -> Iterator[str]:
         """Of instants that are over: where all markers are ours, or the instant is complete. Hudi removes
         those of the latter quietly, as Spark's job, and leaves what it cannot: files of a clustering do not
@@ -84,25 +84,25 @@ class ByDates:
         if self._until_s < self._judged_until_s:  # the clock went back: what came since may look older
             self._judged_until_s = self._until_s - FIRST_LOOK_BACK_S
 
-    def files(self, taken_away: Container[str], unseen: list[OSError]) -> Iterator[Found]:
+    def files(self, noted: Container[str], unseen: list[OSError]) -> Iterator[Found]:
         try:
             for folder, names in self._store.walk(leaving_out=(META_FOLDER,)):
-                yield from self._files_in(folder, names, taken_away, unseen)
+                yield from self._files_in(folder, names, noted, unseen)
         except OSError as error:
             unseen.append(error)
 
-    def uploads(self, taken_away: Container[str]) -> Iterator[tuple[Upload, str]]:
+    def uploads(self, noted: Container[str]) -> Iterator[tuple[Upload, str]]:
         """Here what was begun is a file like any other."""
         return iter(())
 
     def marker_folders(
-        self, pending: Container[str], taken_away: Container[str], complete: Callable[[str], bool]
+        self, pending: Container[str], noted: Container[str], complete: Callable[[str], bool]
     ) -> Iterator[str]:
         for instant in plans.names_in(self._store, MARKERS):
             folder = f"{MARKERS}/{instant}"
             if not INSTANT_NAME.match(instant) or instant in pending:
                 continue
-            if self._is_over(folder, taken_away) or complete(instant):
+            if self._is_over(folder, noted) or complete(instant):
                 yield folder
 
     def settle(self, judged: set[str], left: set[str], *, complete: bool) -> None:
@@ -111,10 +111,10 @@ class ByDates:
             self._judged_until_s = self._until_s
 
     def _files_in(
-        self, folder: str, names: Sequence[str], taken_away: Container[str], unseen: list[OSError]
+        self, folder: str, names: Sequence[str], noted: Container[str], unseen: list[OSError]
     ) -> Iterator[Found]:
         for name in names:
-            instant = instant_of_ours(name, taken_away)
+            instant = instant_of_ours(name, noted)
             if not instant:
                 continue
             path = posixpath.join(folder, name)
@@ -128,14 +128,14 @@ class ByDates:
             if found.changed_s > self._judged_until_s or path in self._unjudged:
                 yield path, instant
 
-    def _is_over(self, folder: str, taken_away: Container[str]) -> bool:
+    def _is_over(self, folder: str, noted: Container[str]) -> bool:
         """False also where it cannot be seen."""
         try:
             for inner, names in self._store.walk(folder):
                 found = self._store.stat(inner)
                 if found is None or found.changed_s > self._until_s:
                     return False
-                if not all(is_our_marker(name, taken_away) for name in names):
+                if not all(is_our_marker(name, noted) for name in names):
                     return False
         except OSError:
             return False
@@ -157,12 +157,12 @@ class ByNames:
         self._since = self._named(now_s - FIRST_LOOK_BACK_S)
         self._until = self._named(now_s - grace_ms / 1_000) if grace_ms else ANY_INSTANT
 
-    def files(self, taken_away: Container[str], unseen: list[OSError]) -> Iterator[Found]:
+    def files(self, noted: Container[str], unseen: list[OSError]) -> Iterator[Found]:
         still: set[str] = set()
         try:
             for folder, names in self._store.walk(leaving_out=(META_FOLDER,)):
                 for name in names:
-                    instant = instant_of_ours(name, taken_away)
+                    instant = instant_of_ours(name, noted)
                     if not self._since <= instant <= self._until:
                         continue
                     path = posixpath.join(folder, name)
@@ -175,14 +175,14 @@ class ByNames:
         else:
             self._judged = still  # those of instants that are older are forgotten, and not looked at
 
-    def uploads(self, taken_away: Container[str]) -> Iterator[tuple[Upload, str]]:
+    def uploads(self, noted: Container[str]) -> Iterator[tuple[Upload, str]]:
         for upload in self._store.uploads():
-            instant = instant_of_ours(posixpath.basename(upload.path), taken_away)
+            instant = instant_of_ours(posixpath.basename(upload.path), noted)
             if instant and instant <= self._until:
                 yield upload, instant
 
     def marker_folders(
-        self, pending: Container[str], taken_away: Container[str], complete: Callable[[str], bool]
+        self, pending: Container[str], noted: Container[str], complete: Callable[[str], bool]
     ) -> Iterator[str]:
         """From one listing of all markers."""
         over: dict[str, bool] = {}
@@ -190,7 +190,7 @@ class ByNames:
             for folder, names in self._store.walk(MARKERS):
                 instant = folder.removeprefix(f"{MARKERS}/").partition("/")[0]
                 if INSTANT_NAME.match(instant) and instant not in pending and instant <= self._until:
-                    ours = all(is_our_marker(name, taken_away) for name in names)
+                    ours = all(is_our_marker(name, noted) for name in names)
                     over[instant] = over.get(instant, True) and ours
         except OSError:
             return
@@ -204,17 +204,17 @@ class ByNames:
         return datetime.fromtimestamp(time_s, self._zone).strftime("%Y%m%d%H%M%S000")
 
 
-def is_our_marker(name: str, taken_away: Container[str]) -> bool:
+def is_our_marker(name: str, noted: Container[str]) -> bool:
     is_checksum = name.startswith(".") and name.endswith(".crc")
     marker = MARKER_NAME.match(name[1 : -len(".crc")] if is_checksum else name)
-    return marker is not None and bool(instant_of_ours(marker["of"], taken_away))
+    return marker is not None and bool(instant_of_ours(marker["of"], noted))
 
 
-def instant_of_ours(name: str, taken_away: Container[str]) -> str:
+def instant_of_ours(name: str, noted: Container[str]) -> str:
     """The instant in the name of a file with our mark, of a bucket's base file, or of one for an instant that
-    was taken away; empty for all others."""
+    is noted as begun or taken away; empty for all others."""
     parsed = parse_file_name(name)
     if parsed is not None:
-        return parsed[2] if is_ours(name) or is_in_bucket(name) or parsed[2] in taken_away else ""
+        return parsed[2] if is_ours(name) or is_in_bucket(name) or parsed[2] in noted else ""
     parsed = parse_log_file_name(name) if is_our_log_file(name) else None
     return parsed[2] if parsed is not None else ""

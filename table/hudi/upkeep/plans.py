@@ -11,8 +11,9 @@ driver of ours notes which plan it is about to carry out, and what somebody else
 an inflight file that no note of ours precedes by moments, or that was made after our own was rolled back.
 Times of files are compared with each other only: one file server has made them all.
 
-A paused driver may write files for what was taken away once it goes on, and those of a clustering have names
-of Hudi's own, by which the sweep cannot tell whose they are: so the instant is noted, for a week.
+A paused driver may write files for what was taken away once it goes on, and an executor that was taken for
+lost for what was completed without it. Those of a clustering have names of Hudi's own, by which the sweep
+cannot tell whose they are: so the instants are noted, for a week.
 """
 
 from __future__ import annotations
@@ -298,6 +299,11 @@ def names_in(store: Store, folder: str) -> list[str]:
 def taken_away(store: Store) -> set[str]:
     """The instants that were taken away from this table within the week."""
     return _within_the_week(store, NOTES)
+
+
+def carried_out(store: Store) -> set[str]:
+    """The instants that drivers of ours have begun to carry out; those of the last week are among them."""
+    return {name for name in names_in(store, BEGUN) if name.isdigit()}
 
 
 def _forget(session: Session) -> None:

@@ -8,9 +8,10 @@ So is one that was begun to be uploaded to an object store by a worker that was 
 is paid for. It is aborted once its instant is over.
 
 Only files that bear our mark in their file id are looked at, and those of a compaction or a clustering that
-a successor has taken away (table/hudi/upkeep/plans.py), which a paused driver may write afterwards. The order
-is what makes it safe: files first, then the active timeline, then the archived one, so that an instant is
-always found where it is.
+a driver of ours has begun (table/hudi/upkeep/plans.py): a paused driver may write them after a successor has
+taken it away, and an executor that was taken for lost after it was completed without it. The order is what
+makes it safe: files first, then the active timeline, then the archived one, so that an instant is always
+found where it is.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ class Timelines(Protocol):
     def pending(self) -> Container[str]:
         """Instants that are requested or inflight, everybody's. Looks at the active timeline anew."""
 
-    def named(self, instant: str) -> Container[str] | None:
+    def named(self, instant: str, *, carried_out: bool) -> Container[str] | None:
         """The files that it names, complete on the active timeline as it was looked at last; None where it is
-        not there. Everything where it is none of ours to judge.
+        not there. Everything where it is none of ours to judge. `carried_out`: by a driver of ours.
         """
 
-    def named_in_archive(self, instant: str) -> Container[str]:
+    def named_in_archive(self, instant: str, *, carried_out: bool) -> Container[str]:
         """The same, of the archived timeline; nothing where it is not there."""
 
 
@@ -78,11 +79,12 @@ class Sweeper:
         """Remove orphans that have not changed for `grace_ms`; the number of data files removed."""
         self._candidates.begin(grace_ms)
         by_instant: dict[str, list[str]] = defaultdict(list)
-        taken_away = plans.taken_away(self._store)
+        carried_out = plans.carried_out(self._store)
+        noted = plans.taken_away(self._store) | carried_out
         unseen: list[OSError] = []
-        for path, instant in self._candidates.files(taken_away, unseen):
+        for path, instant in self._candidates.files(noted, unseen):
             by_instant[instant].append(path)
-        uploads = self._uploads(taken_away, unseen)
+        uploads = self._uploads(noted, unseen)
         pending = self._timelines.pending()
         left: set[str] = set()
         judged: set[str] = set()
@@ -94,13 +96,14 @@ class Sweeper:
             if instant in pending:
                 left.update(paths)
                 continue
-            listed = self._timelines.named(instant)
+            ours = instant in carried_out
+            listed = self._timelines.named(instant, carried_out=ours)
             if listed is None:
                 if lookups >= ARCHIVE_LOOKUPS_MAX:
                     left.update(paths)
                     continue
                 lookups += 1
-                listed = self._timelines.named_in_archive(instant)
+                listed = self._timelines.named_in_archive(instant, carried_out=ours)
             removed += [
                 (path, instant)
                 for path in paths
@@ -113,20 +116,20 @@ class Sweeper:
             if instant not in pending and _done(upload.path, self._aborted, upload, refused)
         ]
         self._candidates.settle(judged, left | refused.keys(), complete=not unseen)
-        for folder in self._candidates.marker_folders(pending, taken_away, self._is_complete):
+        for folder in self._candidates.marker_folders(pending, noted, self._is_complete):
             self._store.delete_folder(folder)
         self._tell(removed, aborted, unseen, refused)
         return len(removed)
 
     def _is_complete(self, instant: str) -> bool:
         """On the active timeline. Of archived ones Hudi has removed all that was left."""
-        return self._timelines.named(instant) is not None
+        return self._timelines.named(instant, carried_out=False) is not None
 
-    def _uploads(self, taken_away: Container[str], unseen: list[OSError]) -> list[tuple[Upload, str]]:
+    def _uploads(self, noted: Container[str], unseen: list[OSError]) -> list[tuple[Upload, str]]:
         """Looked for before it is asked which instants are pending: whose instant is over then, is over."""
         found: list[tuple[Upload, str]] = []
         try:
-            found.extend(self._candidates.uploads(taken_away))
+            found.extend(self._candidates.uploads(noted))
         except OSError as error:
             unseen.append(error)
         return found

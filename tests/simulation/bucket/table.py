@@ -376,12 +376,12 @@ class TapedTimelines:
         self._seen = view(self._store.names(timeline.FOLDER))
         return self._seen.pending()
 
-    def named(self, instant: str) -> Container[str] | None:
+    def named(self, instant: str, *, carried_out: bool) -> Container[str] | None:
         name = self._seen.complete.get(instant)
         if name is None:
             return None
         data = self._store.read(f"{timeline.FOLDER}/{name}", bytes_max=1 << 20)
         return timeline.commit_of(data, instant)[1]
 
-    def named_in_archive(self, instant: str) -> Container[str]:
+    def named_in_archive(self, instant: str, *, carried_out: bool) -> Container[str]:
         return ()

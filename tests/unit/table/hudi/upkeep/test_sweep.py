@@ -6,11 +6,13 @@ import logging
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 
 from table.hudi.files.base_file import file_name, new_file_id
 from table.hudi.upkeep.candidates import MARKERS
+from table.hudi.upkeep.plans import BEGUN
 from table.hudi.upkeep.sweep import ARCHIVE_LOOKUPS_MAX, Sweeper
 from table.memory.store import MemoryStore
 from table.store.port import Capabilities, Upload
@@ -49,14 +51,17 @@ class Told:
     active: dict[str, set[str]] = field(default_factory=dict)
     archive: dict[str, set[str]] = field(default_factory=dict)
     lookups: int = 0
+    asked_as_ours: set[str] = field(default_factory=set)
 
     def pending(self) -> Container[str]:
         return self.open
 
-    def named(self, instant: str) -> Container[str] | None:
+    def named(self, instant: str, *, carried_out: bool) -> Container[str] | None:
+        self.asked_as_ours |= {instant} if carried_out else set()
         return self.active.get(instant)
 
-    def named_in_archive(self, instant: str) -> Container[str]:
+    def named_in_archive(self, instant: str, *, carried_out: bool) -> Container[str]:
+        self.asked_as_ours |= {instant} if carried_out else set()
         self.lookups += 1
         return self.archive.get(instant, ())
 
@@ -78,6 +83,32 @@ def test_what_neither_timeline_names_goes_and_what_is_open_stays() -> None:
     told.active[DONE], told.archive[ARCHIVED] = {named}, {archived}
     assert sweeper(store, told).sweep(0) == len(orphans)
     assert sorted(store.names()) == sorted([named, archived, opened])
+
+
+def copy_of(store: MemoryStore, instant: str, number: int) -> str:
+    """As a clustering names it."""
+    path = file_name(f"{UUID(int=number)}-0", "0-1-2", instant)
+    store.put(path, b"rows")
+    return path
+
+
+def test_copies_that_come_late_for_a_clustering_of_ours_go_and_those_for_other_writers_stay() -> None:
+    """An executor that was taken for lost writes after another's copies have completed the clustering."""
+    store, told = Objects(), Told()
+    store.make_folder(BEGUN)
+    for instant in (ARCHIVED, DONE, OPEN):
+        store.put(f"{BEGUN}/{instant}", b"clustering")
+    store.put(f"{BEGUN}/{GONE}.clustering.requested", b"")  # a plan that was put aside says nothing of it
+    named, archived = copy_of(store, DONE, 1), copy_of(store, ARCHIVED, 2)
+    others, opened = copy_of(store, GONE, 3), copy_of(store, OPEN, 4)
+    late = [copy_of(store, DONE, 5), copy_of(store, ARCHIVED, 6)]
+    told.active[DONE], told.archive[ARCHIVED] = {named}, {archived}
+    sweeps = sweeper(store, told)
+    assert sweeps.sweep(0) == len(late)
+    assert set(store.names()) == {".hoodie", named, archived, others, opened}
+    assert told.asked_as_ours == {ARCHIVED, DONE}
+    again = copy_of(store, DONE, 5)
+    assert sweeps.sweep(0) == 1 and store.stat(again) is None
 
 
 def test_markers_that_hudi_has_left_of_an_instant_that_is_complete_go_and_those_of_an_open_one_stay() -> None:
