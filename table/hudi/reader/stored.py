@@ -19,6 +19,10 @@ from table.store.location import store_at
 from table.store.port import Store
 from table.store.settings import StoreSettings
 
+NOT_WHOLE = (
+    "is empty, as whoever made the table leaves it who was killed over it: the next `lockstep run` says what "
+    "to do"
+)
 PROPERTIES_BYTES_MAX = 4 * 1024 * 1024
 INSTANT_BYTES_MAX = 256 * 1024 * 1024
 UNREADABLE = (
@@ -38,7 +42,10 @@ def properties_of(store: Store) -> dict[str, str]:
     for name in PROPERTIES:
         try:
             raw = store.read(posixpath.join(".hoodie", name), bytes_max=PROPERTIES_BYTES_MAX)
-            return parse_properties(raw.decode("utf-8"))
+            properties = parse_properties(raw.decode("utf-8"))
+            if not properties:
+                raise Unavailable(f"{store.place(posixpath.join('.hoodie', name))} {NOT_WHOLE}")
+            return properties
         except FileNotFoundError:
             continue
         except (OSError, UnicodeDecodeError) as error:

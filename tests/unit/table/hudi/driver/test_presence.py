@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from table.errors import Refused
-from table.hudi.driver.presence import REWRITTEN_S, died_over_properties, is_new
+from table.errors import Refused, Unavailable
+from table.hudi.driver.presence import REWRITTEN_S, check_whole, died_over_properties, is_new
 from table.hudi.layout import META_FOLDER, PROPERTIES
 from table.store.local import LocalStore
 
@@ -67,3 +67,32 @@ def test_only_a_backup_that_has_been_alone_for_long_says_that_its_writer_died(
     for name in names:
         put(tmp_path, name, old_s=old_s)
     assert died_over_properties(LocalStore(tmp_path)) is died
+
+
+@pytest.mark.parametrize(
+    ("content", "backup", "old_s", "instants", "sentence"),
+    [
+        (b"hoodie.table.name=t\nhoodie.table.checksum=1\n", False, 0.0, (), ""),
+        (b"", True, 0.0, (), ""),  # Hudi takes the backup
+        (b"", False, 0.0, (), "somebody may be making the table just now"),
+        (b"hoodie.tab", False, 2 * REWRITTEN_S, (), "Nothing was ever committed to it: remove"),
+        (b"", False, 2 * REWRITTEN_S, ("20260101000000000.commit",), "the table has commits"),
+        (b"", False, 2 * REWRITTEN_S, ("timeline/20260101000000000_2.commit",), "the table has commits"),
+    ],
+)
+def test_properties_that_are_not_whole_are_told_apart_by_who_may_be_at_it_and_what_is_lost(
+    tmp_path: Path, content: bytes, backup: bool, old_s: float, instants: tuple[str, ...], sentence: str
+) -> None:
+    meta = tmp_path / META_FOLDER
+    (meta / "timeline").mkdir(parents=True)
+    for name in instants:
+        (meta / name).write_bytes(b"")
+    if backup:
+        put(tmp_path, BACKUP)
+    (meta / WRITTEN).write_bytes(content)
+    os.utime(meta / WRITTEN, (time.time() - old_s,) * 2)
+    if not sentence:
+        check_whole(LocalStore(tmp_path))
+    else:
+        with pytest.raises((Refused, Unavailable), match=sentence):
+            check_whole(LocalStore(tmp_path))
