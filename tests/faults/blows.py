@@ -119,7 +119,7 @@ def _signal(
         return send_to(stage, who, victim, number)
 
     after_start_ms = when.get("after_start_ms", MID_WRITE_MS)
-    return hit(stage, step, strike, writer=_writer(who, victim), after_start_ms=after_start_ms)
+    return hit(stage, step, strike, writer=writer_of(who, victim), after_start_ms=after_start_ms)
 
 
 def is_locked(stage: Stage) -> bool:
@@ -159,7 +159,8 @@ def on_target(stage: Stage, step: Step, strike: Callable[[], Blow]) -> tuple[Blo
         assert misses < ATTEMPTS_MAX, f"{step.value!r} was not hit in {misses} attempts; last {blow.line()}"
 
 
-def _writer(who: Processes, victim: Victim) -> str:
+def writer_of(who: Processes, victim: Victim) -> str:
+    """The incarnation of a victim that writes; empty of others."""
     pid = {Victim.WORKER: who.worker, Victim.COORDINATOR: who.coordinator}.get(victim)
     return who.incarnations[pid] if pid else ""
 

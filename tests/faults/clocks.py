@@ -42,7 +42,7 @@ REFUSED_FOR_MS = 2_000
 """Of an outage: long enough for a refusal, a pause and a second one."""
 
 
-class _Clocks:
+class Clocks:
     """The driver's clock and the workers', of one pipeline. Made before anything of it is started."""
 
     def __init__(self, stage: Stage, *, seconds: float = 0.0, files_apart: bool = False) -> None:
@@ -54,13 +54,18 @@ class _Clocks:
         [(variable, value)] = self.workers.variable().items()
         self.arguments = ["--conf", f"spark.executorEnv.{variable}={value}"]
 
+    def show(self, moment_s: float) -> None:
+        """From now on both show this time (Unix epoch), and go on."""
+        for clock in (self.driver, self.workers):
+            clock.off_by(moment_s - time.time())
+
 
 def _commits(run: Run) -> int:
     status = run.status()
     return int(status["commits"]) if status else 0
 
 
-def _goes_on_s(run: Run) -> float:
+def goes_on_s(run: Run) -> float:
     """Seconds until two more transactions are committed, by the monotonic clock of here."""
     began_s, before = time.monotonic(), _commits(run)
     run.await_commits(before + 2, deadline_s=START_S)
@@ -88,7 +93,7 @@ def _settled(stage: Stage) -> Notes:
     return dict(stage.settle_and_verify())
 
 
-def _at_each_step(stage: Stage, clocks: _Clocks, struck: Callable[[int], None]) -> Outcome:
+def _at_each_step(stage: Stage, clocks: Clocks, struck: Callable[[int], None]) -> Outcome:
     """`struck`: what is done to a clock when step number so and so is reached, from 1 on."""
     stage.start(arguments=clocks.arguments)
     longest_s = _strike_each_step(stage, struck)
@@ -105,19 +110,19 @@ def _strike_each_step(stage: Stage, struck: Callable[[int], None]) -> float:
             return wall_ms()
 
         hit(stage, step, strike)
-        longest_s = max(longest_s, _goes_on_s(stage.current))
+        longest_s = max(longest_s, goes_on_s(stage.current))
     return longest_s
 
 
 def _set_at_each_step(stage: Stage, *, of: str, seconds: float) -> Outcome:
     """`of`: whose clock; by so many seconds more at each step."""
-    clocks = _Clocks(stage)
+    clocks = Clocks(stage)
     clock: Clock = getattr(clocks, of)
     return _at_each_step(stage, clocks, lambda number: clock.off_by(number * seconds))
 
 
 def _back_and_put_right(stage: Stage) -> Outcome:
-    clocks = _Clocks(stage)
+    clocks = Clocks(stage)
 
     def struck(_number: int) -> None:
         clocks.driver.off_by(-HOUR_S)
@@ -128,30 +133,30 @@ def _back_and_put_right(stage: Stage) -> Outcome:
 
 
 def _successor_behind(stage: Stage) -> Outcome:
-    clocks = _Clocks(stage)
+    clocks = Clocks(stage)
     recovery_s = _one_successor(stage, clocks)
     return Outcome(recovery_s=recovery_s, notes=_settled(stage))
 
 
 def _successor_behind_and_set_back(stage: Stage) -> Outcome:
-    clocks = _Clocks(stage)
+    clocks = Clocks(stage)
     first_s = _one_successor(stage, clocks)
     steps_s = _strike_each_step(stage, lambda number: clocks.driver.off_by(-number * INTERVAL_S))
     return Outcome(recovery_s=max(first_s, steps_s), notes={"successor_s": first_s, **_settled(stage)})
 
 
-def _one_successor(stage: Stage, clocks: _Clocks) -> float:
+def _one_successor(stage: Stage, clocks: Clocks) -> float:
     stage.start(arguments=clocks.arguments).kill()
     clocks.driver.off_by(-HOUR_S)
     run = stage.restart(*clocks.arguments)
     _await_said(run, BEHIND)
     assert _commits(run) == 0
     clocks.driver.off_by(0)
-    return _goes_on_s(run)
+    return goes_on_s(run)
 
 
 def _ahead_at_two_steps(stage: Stage) -> Outcome:
-    clocks = _Clocks(stage, files_apart=True)
+    clocks = Clocks(stage, files_apart=True)
     run = stage.start(arguments=clocks.arguments)
     longest_s = 0.0
     # Later the last look may have been had: what is completed then bears the time of that clock.
@@ -168,19 +173,19 @@ def _ahead_at_two_steps(stage: Stage) -> Outcome:
 
 
 def _successor_alone_ahead(stage: Stage) -> Outcome:
-    clocks = _Clocks(stage, files_apart=True)
+    clocks = Clocks(stage, files_apart=True)
     stage.start(arguments=clocks.arguments).kill()
     return _successor_ahead(stage, clocks, 0.0)
 
 
-def _successor_ahead(stage: Stage, clocks: _Clocks, longest_s: float) -> Outcome:
+def _successor_ahead(stage: Stage, clocks: Clocks, longest_s: float) -> Outcome:
     clocks.driver.off_by(HOUR_S)
     stage.restart(*clocks.arguments)
     recovery_s = max(longest_s, _ahead_until_put_right(stage, clocks))
     return Outcome(recovery_s=recovery_s, notes=_settled(stage))
 
 
-def _ahead_until_put_right(stage: Stage, clocks: _Clocks) -> float:
+def _ahead_until_put_right(stage: Stage, clocks: Clocks) -> float:
     """Seconds until commits go on once the clock is right; until then nothing happens to the table."""
     run, hoodie = stage.current, stage.pipeline.table / ".hoodie"
 
@@ -198,13 +203,13 @@ def _ahead_until_put_right(stage: Stage, clocks: _Clocks) -> float:
     await_that("outage that lasts", refused, deadline_s=START_S)
     assert timeline_and_lock() == before
     clocks.driver.off_by(0)
-    return _goes_on_s(run)
+    return goes_on_s(run)
 
 
 def _summer_time_ends(stage: Stage, *, zone: str, local: bool) -> Outcome:
     fold_s = ZONES[zone].timestamp()
     early_s = fold_s - 1_200 - time.time()
-    clocks = _Clocks(stage, seconds=early_s - WEST_S if local else early_s)
+    clocks = Clocks(stage, seconds=early_s - WEST_S if local else early_s)
     stage.pipeline.environment["TZ"] = zone
     stage.start_load()
     if local:
@@ -212,18 +217,15 @@ def _summer_time_ends(stage: Stage, *, zone: str, local: bool) -> Outcome:
         made.await_commits(1, deadline_s=START_S)
         assert made.stop() == 0
         _put_in_local_time(stage)
-        for clock in (clocks.driver, clocks.workers):
-            clock.off_by(early_s)
+        clocks.show(early_s + time.time())
     run = stage.restart(*clocks.arguments)
     run.await_commits(2, deadline_s=START_S)
-    for clock in (clocks.driver, clocks.workers):
-        clock.off_by(fold_s - BEFORE_S - time.time())
+    clocks.show(fold_s - BEFORE_S)
     time.sleep(BEFORE_S + AFTER_S)  # what is waited for is this time of day
     if local:
         _await_said(run, "summer time ended")
-        for clock in (clocks.driver, clocks.workers):
-            clock.off_by(fold_s + HOUR_S + BEFORE_S - time.time())
-    return Outcome(recovery_s=_goes_on_s(run), notes=_settled(stage))
+        clocks.show(fold_s + HOUR_S + BEFORE_S)
+    return Outcome(recovery_s=goes_on_s(run), notes=_settled(stage))
 
 
 def _put_in_local_time(stage: Stage) -> None:
@@ -246,7 +248,7 @@ def _started_in_other_time_zones(stage: Stage) -> Outcome:
         stage.pipeline.environment["TZ"] = zone
         run = stage.restart()
         run.await_commits(1, deadline_s=START_S)
-        took_s.append(_goes_on_s(run))
+        took_s.append(goes_on_s(run))
         assert BEHIND not in run.text(), run.text()[-4_000:]
         assert run.stop() == 0
     stage.restart().await_commits(1, deadline_s=START_S)

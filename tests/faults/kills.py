@@ -90,7 +90,7 @@ def kills(
     after = " and restarted" if victim in (Victim.DRIVER, Victim.BROKER) else ""
     return tuple(
         Scenario(
-            f"{prefix}{_words(victim.value)}_killed_at_{_words(step.value)}",
+            f"{prefix}{words(victim.value)}_killed_at_{words(step.value)}",
             f"SIGKILL of {whose} {victim.value}{after}: {step.value}",
             EXPECTED[victim][step],
             partial(killed_at, victim=victim, step=step),
@@ -122,7 +122,8 @@ def await_holder(place: Place) -> None:
         time.sleep(place.look_s)
 
 
-def _words(text: str) -> str:
+def words(text: str) -> str:
+    """As a part of a name."""
     kept = "".join(letter if letter.isalnum() else " " for letter in text.replace("'s", "s"))
     return "_".join(kept.lower().split())
 

@@ -29,8 +29,9 @@ from tests.place import SUCCESSOR, Bucket, OnHdfs
 
 PARTITIONS = 4
 MODULES = (
-    *("kills", "pauses", "rivals", "clocks", "environment_*", "tables_*", "upserts_*", "services"),
-    *("slow_writers", "stores", "stores_hdfs"),
+    *("kills", "pauses", "rivals", "clocks", "boundaries"),
+    *("environment_*", "tables_*", "upserts_*", "services", "slow_writers"),
+    *("stores", "stores_hdfs"),
 )
 
 Server = S3Server | HdfsServer

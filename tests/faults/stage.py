@@ -264,7 +264,7 @@ class Stage:
     def sweep(self) -> None:
         """Lockstep's own sweep, without its grace time: nothing of this pipeline runs any more."""
         sets = [f"{name}={value}" for name, value in self.pipeline.settings.items()]
-        given = {**os.environ, **self.pipeline.place.environment}
+        given = {**os.environ, **self.pipeline.place.environment, **self.pipeline.environment}
         config = load(self.pipeline.config, sets=sets, environment=given)
         spark_home, jars = find_spark_home(), find_jars(needs_of(config).packages, {})
         submission = Submission(

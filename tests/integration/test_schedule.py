@@ -3,17 +3,13 @@ boundary."""
 
 from __future__ import annotations
 
-import calendar
-import json
 import signal
 import time
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from hudi import HudiReadOptions, HudiTableBuilder
 
 from tests.harness import Pipeline, Run
+from tests.transaction_times import first_of_each, instant_ms, rows, told
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
@@ -26,20 +22,6 @@ BEFORE_S, AFTER_S = 2, 1
 """None begins so near to a boundary."""
 
 
-def told(pipeline: Pipeline, kind: str) -> list[dict[str, Any]]:
-    done = pipeline.command("events", "--from-beginning", "--type", kind, "--output", "json")
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def first_of_each(events: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """By transaction."""
-    found: dict[str, dict[str, Any]] = {}
-    for one in events:
-        found.setdefault(one["transaction"], one)
-    return found
-
-
 def produce_for(pipeline: Pipeline, run: Run, seconds: float, *, killing: bool = False) -> None:
     """A few records all the time, for so long. `killing`: at a boundary, the coordinator's worker, once."""
     began_s = time.monotonic()
@@ -50,21 +32,6 @@ def produce_for(pipeline: Pipeline, run: Run, seconds: float, *, killing: bool =
             killing = False
         time.sleep(0.05)
     assert not killing
-
-
-def rows(pipeline: Pipeline) -> Iterator[tuple[str, int]]:
-    """Of the table: the instant that wrote a row, and when the record came, in microseconds."""
-    table = HudiTableBuilder.from_base_uri(str(pipeline.table)).build()
-    columns = ["_hoodie_commit_time", "_kafka_timestamp"]
-    for batch in table.read(HudiReadOptions(projection=columns)):
-        instants, came = batch.column(0).to_pylist(), batch.column(1).cast("int64").to_pylist()
-        yield from zip(instants, came, strict=True)
-
-
-def instant_ms(instant: str) -> int:
-    """Of a timeline in UTC."""
-    moment = time.strptime(instant[:14] + " UTC", "%Y%m%d%H%M%S %Z")
-    return calendar.timegm(moment) * 1_000 + int(instant[14:17])
 
 
 def test_no_transaction_spans_a_boundary_and_its_instant_is_of_the_time_in_which_its_records_were_taken(
