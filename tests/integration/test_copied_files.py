@@ -69,6 +69,22 @@ def made_files(table: Upserts, done: Done) -> list[Path]:
     return data_files(table.path, f"*_{done.instant}.parquet")
 
 
+def test_what_is_rewritten_has_a_bloom_filter_that_is_as_large_as_its_keys_are_many(
+    make: Callable[..., Upserts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each reader reads the footer: 431 kB of it by Hudi's own settings, beside a few rows."""
+    monkeypatch.setattr(clustering, "COPIED_FROM_BYTES", 1 << 40)
+    table = make()
+    for begin in range(0, 3_000, 1_000):
+        table.run([record(Change(key=("a", f"k{n}"), amount=n, ts=n)) for n in range(begin, begin + 1_000)])
+    copying = Copying(table)
+    done = copying.run()
+    assert done is not None
+    (footer,) = (pq.read_metadata(path) for path in made_files(table, done))
+    filter_bytes = len(footer.metadata[BLOOM.encode()])
+    assert footer.num_rows == 3_000 and 3_000 * 6 < filter_bytes < 3_000 * 12, filter_bytes
+
+
 def test_what_a_foreign_writer_has_rewritten_is_not_copied_with_the_files_beside_it(
     make: Callable[..., Upserts], tmp_path: Path
 ) -> None:

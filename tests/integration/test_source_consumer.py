@@ -205,6 +205,25 @@ def test_a_source_partition_that_was_given_up_while_it_was_paused_is_read_when_i
             fetcher.drop(partition)
 
 
+def test_another_client_goes_on_where_the_one_before_stood_which_is_closed(
+    make: Callable[..., Consumer],
+) -> None:
+    consumer = make()
+    consumer.rewind(0, 1)
+    produce(consumer, 20)
+    consumer.await_next(20)
+    for more in (40, 60):
+        before = consumer.source._fetcher
+        consumer.source._orders.give(consumer.source._renew)
+        await_that("another client", lambda before=before: consumer.source._fetcher is not before)
+        produce(consumer, 20)
+        assert rows(consumer.await_next(more)) == list(range(more))
+        closing = consumer.source._closing
+        assert closing is not None
+        await_that("the end of the one before", lambda closing=closing: not closing.is_alive())
+    assert not consumer.failed and not consumer.stuck
+
+
 def whole_fetch(consumer: Consumer) -> None:
     """Lies between what was ordered before and the end of this."""
     for _ in range(2):

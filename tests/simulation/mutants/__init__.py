@@ -208,6 +208,7 @@ _ALL = (
     Mutant(ScheduledTimesAreKept, {"rounds": w.ScheduleUnheard}),
     Mutant(ScheduledTimesAreKept, {"rounds": w.MissedTimesForgotten}),
     Mutant(ScheduledTimesAreKept, {"rounds": w.TimesOfAbortsForgotten}),
+    Mutant(ScheduledTimesAreKept, {"rounds": w.ClockUnheard}, ORDERED),
     Mutant(WhatIsHeardWasSaid, {"assembler": r.PartsOfTwoTransactionsMixed}, PARTS),
     Mutant(WhatIsHeardWasSaid, {"assembler": r.PartsOfTwoIncarnationsJoined}, PARTS),
     Mutant(RowsAreTheRecords, {"trust": t.MarksUnchecked}, FORGED),

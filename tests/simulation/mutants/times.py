@@ -74,3 +74,11 @@ class ScheduleUnheard(Rounds):
     def on_started_tick(self, event: Event) -> None:
         self.appointments.owed = False
         super().on_started_tick(event)
+
+
+class ClockUnheard(Rounds):
+    """Another schedule or alignment that operators have set counts for nothing."""
+
+    def maybe_begin(self, event: Event) -> None:
+        self.orders.by_the_clock = self.machine.settings.by_the_clock
+        super().maybe_begin(event)
