@@ -2,7 +2,7 @@
 //!
 //! It takes what the strict decoder takes (`participant/records/json/decoder.py` says what that is) or less, and never
 //! more: what is refused here that decoder looks at again, and its word counts. So a rare spelling may be refused here.
-use crate::buffers::Texts;
+use crate::buffers::{Texts, ahead};
 use crate::columns::{Column, Kind, Map, Object};
 use crate::strings::{escaped, run};
 use crate::texts;
@@ -209,8 +209,14 @@ impl<'a, const WIDE: bool, const REST: bool> Parser<'a, WIDE, REST> {
         }
         match &mut c.kind {
             Kind::Text(texts) => self.string(&mut texts.data).map(|()| texts.end())?,
-            Kind::Long(v) => v.push(self.whole_number()?),
-            Kind::Double(v) => v.push(self.number()?),
+            Kind::Long(v) => {
+                v.push(self.whole_number()?);
+                ahead(v);
+            }
+            Kind::Double(v) => {
+                v.push(self.number()?);
+                ahead(v);
+            }
             Kind::Bool(bits) => match first {
                 b't' if self.word(b"true") => bits.push(true),
                 b'f' if self.word(b"false") => bits.push(false),
