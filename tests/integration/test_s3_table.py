@@ -94,7 +94,9 @@ class Place:
 class S3Driver(Driver):
     """One driver's table on a server; its worker writes there as well."""
 
-    def __init__(self, spark: SparkSession, place: TablePlace, **changes: Any) -> None:
+    def __init__(
+        self, spark: SparkSession, place: TablePlace, *, services: bool = True, **changes: Any
+    ) -> None:
         spec = TableSpec(
             path=place.path,
             name="events",
@@ -106,7 +108,7 @@ class S3Driver(Driver):
         )
         self.pipeline, self.spec = PIPELINE, replace(spec, **changes)
         self.store = place.direct
-        self.table = HudiTable(spark, self.spec, self.pipeline, services=True)  # as a run has it
+        self.table = HudiTable(spark, self.spec, self.pipeline, services=services)  # as a run has it
         self.layout = self.table.open()
 
     def requests(self) -> int:
