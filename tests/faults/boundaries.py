@@ -47,7 +47,7 @@ ALIGNED = {
     "transaction.interval": "60s",  # which nothing lasts for
     "transaction.write_timeout": "60s",
 }
-SCHEDULED = {"transaction.schedule": f"every {ALIGN_S}s at :00:00"}
+SCHEDULED = {**ALIGNED, "transaction.align": "0s", "transaction.schedule": f"every {ALIGN_S}s at :00:00"}
 HEARD_S = 2.0
 """END is said within a tick, and heard within this."""
 
