@@ -29,7 +29,7 @@ from tests.place import SUCCESSOR, Bucket, OnHdfs
 
 PARTITIONS = 4
 MODULES = (
-    *("kills", "pauses", "rivals", "clocks", "boundaries"),
+    *("kills", "pauses", "rivals", "clocks", "boundaries", "watermarks"),
     *("environment_*", "tables_*", "upserts_*", "services", "slow_writers"),
     *("stores", "stores_hdfs"),
 )
