@@ -81,6 +81,8 @@ class TableSpec:
     """Of inserts: a table partition whose value is a time that is over for longer goes out; 0: none does."""
     retention_pattern: str = ""
     """How texts spell that time (`table.retention`); empty: as a DATE is spelled."""
+    retention_field: str = ""
+    """The column whose newest value in a table partition is that time; empty: its own value is."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """The kind's own, such as `hoodie.*`."""
     storage: StoreSettings | None = field(default=None, repr=False)

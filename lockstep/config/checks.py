@@ -18,6 +18,7 @@ from lockstep.config.partitions import (
 from lockstep.config.problems import Problem, nearest
 from lockstep.config.properties import refused_hudi_properties, refused_kafka_properties
 from lockstep.config.registry_section import check_registry
+from lockstep.config.retention import check_retention, retention_is_of_table_partitions_that_may_go
 from lockstep.config.storage import check_storage
 from lockstep.config.units import format_duration, format_size
 from lockstep.config.values import TOPIC_LENGTH_MAX
@@ -25,9 +26,8 @@ from lockstep.ui.access import is_loopback
 from participant.records.changes import EVOLVE, HALT
 from participant.records.kinds import ENVELOPES
 from table.kinds import HUDI, table_kind
-from table.partitioners.expressions import TablePartitions, parsed, sources_of
-from table.port import AS_KEY, AS_ORDERING, AS_PARTITION, AS_SORTED, UPSERT
-from table.retention import told_by
+from table.partitioners.expressions import parsed, sources_of
+from table.port import AS_KEY, AS_ORDERING, AS_PARTITION, AS_SORTED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +67,7 @@ def check_schema(config: Config) -> Iterator[Problem]:
     yield from _delete_field(config, columns)
     yield from check_event_time(config.record, columns)
     yield from check_terms(config, columns)
-    yield from _retention_field(config, columns)
+    yield from check_retention(config, columns)
     yield from check_columns(config, columns)
 
 
@@ -80,19 +80,6 @@ def _delete_field(config: Config, columns: pa.Schema) -> Iterator[Problem]:
         known = "is not a field of record.schema" if table.delete_field not in types else "is not BOOLEAN"
         sentence = f"{table.delete_field!r} {known}"
         yield Problem(settings=("table.delete_field", "record.schema"), sentence=sentence)
-
-
-def _retention_field(config: Config, columns: pa.Schema) -> Iterator[Problem]:
-    """What table partitions are called says a time."""
-    from table.schema import ddl_name
-
-    types = {column.name: ddl_name(column.type) for column in columns}
-    plain = [one.column for one in parsed(config.table.partition_by) if not one.is_made]
-    if not config.table.retention_ms or len(config.table.partition_by) != 1 or not plain:
-        return
-    if types.get(plain[0], "STRING") not in ("DATE", "STRING"):
-        sentence = f"{plain[0]!r} is neither a DATE nor a STRING, whose values could say a time: take it out"
-        yield Problem(settings=("table.retention", "record.schema"), sentence=sentence)
 
 
 def _field_problem(config: Config, columns: pa.Schema, name: str, role: str) -> str:
@@ -117,23 +104,6 @@ def _write_timeout_covers_an_interval(config: Config) -> Iterator[Problem]:
                 "interval's records within it; raise it, or shorten the interval"
             ),
         )
-
-
-def _retention_is_of_table_partitions_that_may_go(config: Config) -> Iterator[Problem]:
-    table = config.table
-    if not table.retention_ms:
-        return
-    if table.kind == UPSERT:
-        sentence = (
-            "takes table partitions out of the table, and Hudi would hide for good what is upserted into one "
-            "later: delete rows instead, as docs/operations.md says under table partitions that were taken "
-            "out"
-        )
-        yield Problem(settings=("table.retention", "table.kind"), sentence=sentence)
-    try:
-        told_by(TablePartitions.of(table.partition_by), table.retention_pattern)
-    except ValueError as error:
-        yield Problem(settings=("table.retention", "table.partition_by"), sentence=str(error))
 
 
 def _write_limit_covers_the_timeout(config: Config) -> Iterator[Problem]:
@@ -344,7 +314,7 @@ RELATIONS: tuple[Check, ...] = (
     _the_rest_is_read_where_it_can_be,
     _write_timeout_covers_an_interval,
     _write_limit_covers_the_timeout,
-    _retention_is_of_table_partitions_that_may_go,
+    retention_is_of_table_partitions_that_may_go,
     _control_topic_is_its_own,
     _dead_letters_go_elsewhere,
     _rejects_are_limited_where_some_are_set_aside,

@@ -123,6 +123,7 @@ class Config(Section):
             cleaning_every=self.services.cleaning_every,
             retention_ms=self.table.retention_ms,
             retention_pattern=self.table.retention_pattern,
+            retention_field=self.table.retention_by,
             properties=dict(self.table.hudi),
             storage=self.store_settings(),
         )

@@ -115,7 +115,7 @@ class TableSection(Section):
             "How long a table partition lives whose value is a time: it is taken out once its day (month, "
             "hour …) is over for longer, beside the transactions, and its files are removed by a later "
             "cleaning. The time is said by the one function of a time in `partition_by`, or by its only "
-            "field, a DATE or STRING. See "
+            "field, a DATE or STRING, or by `retention_by`. See "
             "[operations](operations.md#table-partitions-that-are-past-their-time). In days, "
             '`"90d"`, or as any duration; from 1h. Not of upserts. 0: for ever.'
         ),
@@ -129,6 +129,15 @@ class TableSection(Section):
             "spelled so lives for ever. Empty: `yyyy-MM-dd`, as a DATE is."
         ),
         examples=["yyyy-MM-dd-HH"],
+    )
+    retention_by: str = Field(
+        default="",
+        description=(
+            "The TIMESTAMP, TIMESTAMP_NTZ or DATE field, or `_kafka_timestamp`, by which a table partition "
+            "ages, whatever its value: it is taken out once the newest one in all of its rows is older than "
+            "`retention`. Nulls say nothing, and one with nothing but nulls stays. Empty: its value says it."
+        ),
+        examples=["ts"],
     )
     hudi: values.Properties = Field(
         default_factory=dict,

@@ -258,7 +258,7 @@ def test_what_a_clustering_takes_into_its_hands_meanwhile_is_not_taken_out(
     instant = request(session, PIPELINE)
     planned, _, _ = plan(clusterings, PIPELINE)
     with pytest.raises(Unavailable, match="a clustering has table partition '2020-01-02' in its hands"):
-        take_out(session, PIPELINE, instant, [OLD])
+        take_out(session, PIPELINE, instant, {OLD: None})
     assert tidy(session, PIPELINE).taken == [instant]
     assert rows(spark, made.path) == keys(0, 1)
     assert tidy_clusterings(clusterings, PIPELINE).taken == [planned]
@@ -299,7 +299,7 @@ def test_what_a_driver_leaves_that_died_at_any_step_is_taken_away_and_done_anew(
         monkeypatch.setattr(retention, "_check", _refuses)
     if step != "requested":
         with pytest.raises((Killed, TableError)):
-            take_out(dead, PIPELINE, instant, [OLD])
+            take_out(dead, PIPELINE, instant, {OLD: None})
     monkeypatch.undo()
     run(made, 2, OLD)
     assert tidy(successor, PIPELINE).taken == [instant]
@@ -331,7 +331,7 @@ def test_a_driver_that_was_paused_completes_nothing_that_was_taken_away(
 
     monkeypatch.setattr(retention, "_begin", begins)
     with pytest.raises(TableError):
-        take_out(paused, PIPELINE, instant, [OLD])
+        take_out(paused, PIPELINE, instant, {OLD: None})
     assert rows(spark, made.path) == rows_without_jvm(made.path) == keys(0)
     run(made, 1, NEW)
     assert rows(spark, made.path) == keys(0, 1)

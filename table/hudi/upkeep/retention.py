@@ -3,7 +3,9 @@
 That names the file groups that they hold, in one instant, and touches no file: queries that have begun read
 on, and the files go with a later cleaning, when no reader that Hudi keeps them for is left
 (`hoodie.clean.*`). A transaction that is open meanwhile writes file groups that nobody had before: what it
-brings for such a table partition stays, and goes the next time. So neither makes the other fail.
+brings for such a table partition stays, and goes the next time. So neither makes the other fail. Where a
+field says how old rows are, what has come since it was looked may be young: then nothing is taken out, and it
+is looked anew.
 
 A clustering that is planned has those file groups in its hands, and would bring their rows back: its table
 partitions are left for the next time, and it is looked once more inside the table lock, in which Hudi plans
@@ -16,9 +18,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, suppress
-from itertools import islice
 from typing import Any
 
 from table.errors import TableError, Unavailable
@@ -31,9 +32,9 @@ from table.hudi.driver.session import Session
 from table.hudi.driver.watchdog import Watchdog
 from table.hudi.upkeep import plans
 from table.hudi.upkeep.due import ByCommits, Done, Opener
+from table.hudi.upkeep.past import AT_ONCE_MAX, Past, base_files, file_groups, finder
 from table.hudi.upkeep.plans import OWNER, PendingPlan, Tidied
 from table.port import TableSpec
-from table.retention import expired, told_by
 from table.state import PREFIX
 
 ACTION = "replacecommit"
@@ -44,8 +45,8 @@ LOOKS_EVERY_S = 600.0
 """Values are of days, mostly; and what is looked at is a list of all table partitions."""
 FIRST_LOOK_S = 60.0
 """After the service has begun, where no commit comes before: whose run was taken over has ended by then."""
-AT_ONCE_MAX = 1_000
-"""Table partitions in one instant; the oldest first."""
+Groups = Mapping[str, list[str]]
+"""By the path of a table partition, the ids of file groups, in order."""
 
 
 class Retention(ByCommits):
@@ -64,8 +65,7 @@ class Retention(ByCommits):
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._pipeline = pipeline
-        self._told = told_by(spec, spec.retention_pattern)
-        self._retention_ms = spec.retention_ms
+        self._finder = finder(spec)
         self._wall_s = wall_s
         self._clock_s = clock_s
         self._looked_s: float | None = None
@@ -106,30 +106,19 @@ class Retention(ByCommits):
     def run_early(self, session: Session, doing: Callable[[str], None], now_s: float) -> Done | None:
         return self.run(session, doing)
 
-    def _past_their_time(self, session: Session) -> list[str]:
-        """Their paths; without those that a pending plan has in its hands, and those that are empty."""
+    def _past_their_time(self, session: Session) -> Past:
+        """Without those that a pending plan has in its hands, and those that are empty."""
         with reading(f"table {session.path}: its table partitions cannot be listed"):
             session.reload()
-            paths: dict[str, list[str]] = {}
-            for path in table_partitions(session):
-                paths.setdefault(self._told.value(path), []).append(path)
+            paths = table_partitions(session)
             self._held_some = bool(paths)
             now_ms = round(self._wall_s() * 1_000)
-            past = expired(paths, self._told.ages, now_ms=now_ms, retention_ms=self._retention_ms)
-            busy = in_hands(session)
-            view = session.table().getSliceView()
-            left = (path for value in past for path in paths[value] if path not in busy)
-            return list(islice((path for path in left if file_groups(view, path)), AT_ONCE_MAX))
+            return self._finder.find(session, paths, in_hands(session), now_ms)
 
 
 def table_partitions(session: Session) -> list[str]:
     """The paths of all, as the table's metadata has them, or its folders."""
     return [str(one) for one in elements(session.table().getTableMetadata().getAllPartitionPaths())]
-
-
-def file_groups(view: Any, path: str) -> list[str]:
-    """The ids of those that a reader sees in a table partition, as Hudi's own delete-partition finds them."""
-    return sorted({str(one.getFileId()) for one in elements(view.getLatestFileSlices(path))})
 
 
 def in_hands(session: Session) -> set[str]:
@@ -158,17 +147,17 @@ def request(session: Session, owner: str) -> str:
     return instant
 
 
-def take_out(session: Session, owner: str, instant: str, paths: Sequence[str]) -> int:
+def take_out(session: Session, owner: str, instant: str, past: Past) -> int:
     """Complete it: what these table partitions hold is in the table no more. How many file groups that is.
 
-    Raises `TableError`; `Unavailable` where a clustering took one of them into its hands meanwhile, or
-    columns came.
+    Raises `TableError`; `Unavailable` where a clustering took one of them into its hands meanwhile, where
+    one holds other files than those that were looked at, or columns came.
     """
     doing = f"{ACTION} {instant} of table {session.path}: its table partitions were not taken out"
     operation = session.hudi.common.model.WriteOperationType.valueOf(OPERATION)
     with closing(Watchdog(session.jvm_pid())) as watchdog:
         pre_commit = PreCommit(
-            lambda: _check(session, instant, paths, schema),
+            lambda: _check(session, instant, past, groups, schema),
             lambda: session.fence.commit(instant),
             watchdog,
             session.lock.holder,
@@ -177,7 +166,7 @@ def take_out(session: Session, owner: str, instant: str, paths: Sequence[str]) -
         try:
             with changing(doing, session.lock.folder):
                 schema = _schema(session)
-                groups = _begin(session, instant, operation, paths)
+                groups = _begin(session, instant, operation, past)
                 session.use_schema(schema)  # Hudi takes the newest instant's for the table's
                 session.client.setOperationType(operation)
                 session.lock.holder.free_if_dead()
@@ -213,7 +202,7 @@ def tidy(session: Session, pipeline: str) -> Tidied:
     return plans.abandon(session, ACTION, pipeline, pending, lambda _plan: set())
 
 
-def _begin(session: Session, instant: str, operation: Any, paths: Sequence[str]) -> Mapping[str, list[str]]:
+def _begin(session: Session, instant: str, operation: Any, paths: Collection[str]) -> Groups:
     """It is carried out from here on; by path, the file groups that are there now."""
     metadata = session.hudi.common.model.HoodieReplaceCommitMetadata()
     metadata.setOperationType(operation)
@@ -227,15 +216,28 @@ def _begin(session: Session, instant: str, operation: Any, paths: Sequence[str])
     return {path: file_groups(view, path) for path in paths}
 
 
-def _check(session: Session, instant: str, paths: Sequence[str], schema: str) -> None:
-    """Raise where it may not be completed, or not now. Under the table lock."""
+def _check(session: Session, instant: str, past: Past, groups: Groups, schema: str) -> None:
+    """Raise where it may not be completed, or not now. Under the table lock. `groups`: what is to go."""
     what = f"{ACTION} {instant} of table {session.path}"
     plans.check_held(session, ACTION, instant)
     with reading(f"table {session.path}: its timeline cannot be read"):
-        if busy := in_hands(session).intersection(paths):
+        if busy := in_hands(session).intersection(past):
             raise Unavailable(f"{what}: a clustering has table partition {min(busy)!r} in its hands")
+        if other := _holds_others(session, past, groups):
+            raise Unavailable(f"{what}: files of table partition {other!r} came or went meanwhile")
         if _schema(session) != schema:
             raise Unavailable(f"{what}: columns came meanwhile")
+
+
+def _holds_others(session: Session, past: Past, groups: Groups) -> str | None:
+    """A table partition that went by its files and has others now: what has come may be young."""
+    looked_at = {path: names for path, names in past.items() if names is not None}
+    view = session.table().getSliceView() if looked_at else None
+    for path, names in looked_at.items():
+        there = base_files(view, path)
+        if there != names or sorted(name.partition("_")[0] for name in there) != groups[path]:
+            return path
+    return None
 
 
 def _schema(session: Session) -> str:
@@ -259,7 +261,7 @@ def _owner(session: Session, instant: str) -> str:
     return str((extra or {}).get(OWNER) or "")
 
 
-def _java_lists(session: Session, groups: Mapping[str, list[str]]) -> Any:
+def _java_lists(session: Session, groups: Groups) -> Any:
     """A java.util.Map of lists of texts, by Hudi's own JSON: a call for each takes a millisecond."""
     mapper = session.hudi.common.util.JsonUtils.getObjectMapper()
     return mapper.readValue(json.dumps(groups), session.jvm.java.util.HashMap().getClass())

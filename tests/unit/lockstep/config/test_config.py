@@ -89,6 +89,7 @@ target_file_size = "120MB"
 sort_by = []
 retention = "0ms"
 retention_pattern = ""
+retention_by = ""
 hudi = { }
 
 [partition]

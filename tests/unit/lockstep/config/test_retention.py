@@ -8,10 +8,11 @@ from lockstep.config.load import from_json, from_mapping
 from lockstep.config.model import Config
 from lockstep.config.problems import InvalidConfiguration
 
+BY_TS = {"retention": "90d", "retention_by": "ts", "partition_by": "n"}
 ONE_TIME = "table.retention: needs table.partition_by to say one time"
 
 
-def config_of(schema: str = "event_id STRING, day DATE, n BIGINT", **table: object) -> Config:
+def config_of(schema: str = "event_id STRING, day DATE, n BIGINT, ts TIMESTAMP", **table: object) -> Config:
     return from_mapping(
         {
             "pipeline": {"id": "events"},
@@ -48,6 +49,16 @@ def test_a_retention_is_said_in_days_or_as_a_duration(given: object, days: int) 
         ({"retention": "90d", "partition_by": 'format(day, "Md/yyyy")'}, "where its month begins"),
         ({"retention": "90d", "partition_by": "n"}, "table.retention: 'n' is neither a DATE nor a STRING"),
         ({"retention_pattern": "MM"}, "table.retention_pattern: 'MM' does not say a time"),
+        ({"retention_by": "day"}, "table.retention_by: means nothing without table.retention"),
+        ({**BY_TS, "kind": "upsert"}, "takes table partitions out of the table"),
+        ({**BY_TS, "partition_by": ""}, "table.retention_by: needs table.partition_by"),
+        ({**BY_TS, "retention_by": "n"}, "table.retention_by: n is BIGINT: a table partition ages by"),
+        ({**BY_TS, "retention_by": "dya"}, "'dya' is not a field of record.schema; did you mean day?"),
+        ({**BY_TS, "retention_pattern": "yyyy"}, "means nothing beside table.retention_by"),
+        (
+            {**BY_TS, "retention_by": "_kafka_timestamp", "kafka_columns": False},
+            "table.retention_by: _kafka_timestamp is not in the table",
+        ),
     ],
 )
 def test_a_retention_that_cannot_be_is_refused_with_a_sentence(
@@ -56,3 +67,10 @@ def test_a_retention_that_cannot_be_is_refused_with_a_sentence(
     with pytest.raises(InvalidConfiguration) as caught:
         config_of(**given)
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("field", ["ts", "day", "_kafka_timestamp"])
+def test_what_rows_hold_may_say_how_old_a_table_partition_is_whatever_it_is_called(field: str) -> None:
+    config = config_of(**{**BY_TS, "retention_by": field})
+    assert config.table_spec().retention_field == field
+    assert from_json(config.to_json()) == config
