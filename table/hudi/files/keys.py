@@ -133,6 +133,8 @@ def partition_path(value: str | None, field: str, *, hive_style: bool, url_encod
     escapes, hides or cannot be spelled as a path is refused: readers would not find its rows again.
     """
     folder = value or DEFAULT_PARTITION
+    if value == DEFAULT_PARTITION:
+        raise UnsafePartition(f"field {field}: readers take the text {DEFAULT_PARTITION} for null")
     if not url_encode and AS_IF_ESCAPED.search(folder):
         raise UnsafePartition(
             f"field {field}: readers take a '%' before two hex digits for another character"
@@ -140,7 +142,7 @@ def partition_path(value: str | None, field: str, *, hive_style: bool, url_encod
     if not url_encode and not hive_style and "=" in folder:
         raise UnsafePartition(f"field {field}: Spark reads of a value with '=' what is behind it")
     if url_encode:
-        folder = "".join(f"%{ord(c):02X}" if c in ESCAPED else c for c in folder)
+        folder = escaped(folder)
     if hive_style:
         folder = f"{field}={folder}"
     if UNSAFE.search(folder):
@@ -150,3 +152,8 @@ def partition_path(value: str | None, field: str, *, hive_style: bool, url_encod
     if len(folder.encode()) > FOLDER_BYTES_MAX:
         raise UnsafePartition(f"field {field}: a value of more than {FOLDER_BYTES_MAX} bytes names no folder")
     return folder
+
+
+def escaped(folder: str) -> str:
+    """Percent-encoded."""
+    return "".join(f"%{ord(c):02X}" if c in ESCAPED else c for c in folder)

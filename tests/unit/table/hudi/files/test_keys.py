@@ -137,6 +137,7 @@ def test_a_table_partition_is_spelled_as_hudi_spells_it(
         *((value, False, False) for value in ("x=y", "=", "st=a")),  # Spark reads x=y as y
         *((value, True, False) for value in ("a/b", "../..", "a\nb", "12:30", "ü" * 100)),
         *((value, False, True) for value in ("..", ".hoodie", "/" * 67)),
+        *((DEFAULT_PARTITION, hive, encode) for hive in (False, True) for encode in (False, True)),
     ],
 )
 def test_a_value_that_would_escape_nest_or_hide_is_refused(value: str, hive: bool, encode: bool) -> None:
