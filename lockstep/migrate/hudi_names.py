@@ -22,7 +22,8 @@ ORDERING = (
     *("hoodie.table.precombine.field", "--source-ordering-fields", "--source-ordering-field"),
 )
 GENERATOR = ("hoodie.datasource.write.keygenerator.class", "hoodie.datasource.write.keygenerator.type")
-TIMED = "its key generator makes table partitions of a time, which no table that goes on has"
+TIMEBASED = "hoodie.keygen.timebased."
+TIMED = "its key generator is CUSTOM and makes folders of times, of which Hudi's own readers fail at some"
 BUCKETS = "hoodie.bucket.index.num.buckets"
 SIZE_MIN_BYTES, SIZE_MAX_BYTES = 10**6, 10**12
 _TIMEBASED = re.compile(r"hoodie\.(keygen|deltastreamer\.keygen|streamer\.keygen)\.timebased\.")
@@ -63,8 +64,10 @@ def set_key(sheet: Sheet) -> None:
     _others(sheet, KEY, name)
 
 
-def set_table_partitions(sheet: Sheet) -> None:
-    """By their key generator, of whose time-based kind the output's pattern is a path."""
+def set_table_partitions(sheet: Sheet, *, goes_on: bool) -> None:
+    """By their key generator, of whose time-based kind the output's pattern is a path. A table that goes on
+    has it still.
+    """
     name, generator_name = first_of(sheet, PARTITION), first_of(sheet, GENERATOR)
     generator = (
         sheet.get(generator_name).rpartition(".")[2].upper().removesuffix("KEYGENERATOR")
@@ -78,6 +81,9 @@ def set_table_partitions(sheet: Sheet) -> None:
             set_partitions(
                 sheet, [name or generator_name, *related], Wanted(), "theirs is not partitioned either"
             )
+        return
+    if goes_on and _is_by_time(sheet):
+        _set_timed(sheet, name, related, timebased)
         return
     wanted = Wanted()
     for part in fields(sheet.get(name)):
@@ -95,10 +101,21 @@ def set_table_partitions(sheet: Sheet) -> None:
 
 
 def is_timed(sheet: Sheet) -> bool:
-    """Whether their table partitions are made of a time, by a key generator that no table of ours has."""
-    generator = sheet.get(first_of(sheet, GENERATOR)).rpartition(".")[2].upper()
-    name = first_of(sheet, PARTITION)
-    return generator.startswith("TIMESTAMP") or ":TIMESTAMP" in sheet.get(name).upper()
+    """Whether CUSTOM makes table partitions of a time, which no table does that goes on."""
+    return ":TIMESTAMP" in sheet.get(first_of(sheet, PARTITION)).upper()
+
+
+def _is_by_time(sheet: Sheet) -> bool:
+    """Whether TIMESTAMP does."""
+    return sheet.get(first_of(sheet, GENERATOR)).rpartition(".")[2].upper().startswith("TIMESTAMP")
+
+
+def _set_timed(sheet: Sheet, name: str, related: list[str], timebased: list[str]) -> None:
+    """The fields as they are; not every table of theirs says itself what is made of them."""
+    set_partitions(sheet, [name, *related], Wanted(parts=tuple(fields(sheet.get(name)))))
+    for one in timebased:
+        new = TIMEBASED + _TIMEBASED.sub("", one)
+        sheet.same(one, f"table.hudi.{new}", sheet.get(one), "the table's folders stay as they are made")
 
 
 def _by_time(sheet: Sheet, of: str) -> Wanted:

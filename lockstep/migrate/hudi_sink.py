@@ -95,7 +95,7 @@ def translate(sheet: Sheet) -> None:
     if "hoodie.table.name" in sheet.given:
         sheet.same("hoodie.table.name", "table.name", sheet.settings["table.name"])
     set_key(sheet)
-    set_table_partitions(sheet)
+    set_table_partitions(sheet, goes_on=not why_not)
     set_ordering(sheet)
     translate_sync(sheet, sheet.is_true("hoodie.meta.sync.enable"))
     sheet.apply(RULES)

@@ -255,7 +255,7 @@ def _table(sheet: Sheet) -> None:
     if name in sheet.given:
         sheet.same(name, "table.name", sheet.settings["table.name"])
     set_key(sheet)
-    set_table_partitions(sheet)
+    set_table_partitions(sheet, goes_on=not why_not)
     set_ordering(sheet)
     if kind == "upsert":
         sheet.must("table.key", "the fields of the record key")

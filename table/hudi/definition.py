@@ -19,6 +19,14 @@ from table.hudi.avro_columns import from_avro
 from table.hudi.evolution import evolve
 from table.hudi.files.base_file import META_COLUMNS
 from table.hudi.files.keys import UnsafePartition, partition_path
+from table.hudi.files.timed import Timed, check_timed
+from table.hudi.generators import (
+    KEY_GENERATORS,
+    UnknownGenerator,
+    fields_of_kinds,
+    kept_of_generator,
+    timed_of,
+)
 from table.hudi.layout import HudiLayout
 from table.hudi.modes import (
     BUCKET_ENGINE,
@@ -33,17 +41,10 @@ from table.partition_columns import columns_of
 from table.partitioners.expressions import made_columns, made_terms, record_fields, spelled
 from table.partitioners.making import at
 from table.port import UPSERT, TableSpec
-from table.schema import SchemaError, record_schema
+from table.schema import SchemaError, parse_ddl, record_schema
 from table.store.location import HDFS, plain
 from table.widening import ddl_of, united_ddl
 
-KEY_GENERATORS: Mapping[str, str] = {
-    "SIMPLE": "org.apache.hudi.keygen.SimpleKeyGenerator",
-    "COMPLEX": "org.apache.hudi.keygen.ComplexKeyGenerator",
-    "NON_PARTITION": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
-    "CUSTOM": "org.apache.hudi.keygen.CustomKeyGenerator",
-}
-"""CUSTOM only where each partition field is `field:SIMPLE`. It spells keys as SIMPLE or COMPLEX would."""
 VERSION_MIN = 8
 """The first table version whose timeline keeps completion times (layout 2)."""
 PREFIXED_SINCE = 9
@@ -70,13 +71,6 @@ NAMESPACE = "hoodie."
 def terms_of(spec: TableSpec) -> str:
     """What `TERMS` says of such a table."""
     return "; ".join(map(spelled, made_terms(spec)))
-
-
-def key_generator(spec: TableSpec) -> str:
-    """The key generator type that Spark's datasource chooses for the same fields."""
-    if not spec.partition_fields:
-        return "NON_PARTITION"
-    return "COMPLEX" if len(spec.key_fields) > 1 or len(spec.partition_fields) > 1 else "SIMPLE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +113,11 @@ class Definition:
         known = {full: short for short, full in KEY_GENERATORS.items()}
         return kind or known.get(name, name) or ("SIMPLE" if self.partition_fields else "NON_PARTITION")
 
+    def timed(self, given: Mapping[str, str]) -> Timed | None:
+        """How folders are made of fields that are times. Raises `UnknownGenerator`. `given`: `table.hudi`."""
+        kinds = fields_of_kinds(self.written_partition_fields, self.key_generator)
+        return timed_of(self.properties, kinds, given)
+
     def is_set(self, name: str, *, default: bool = False) -> bool:
         return self.properties.get(name, str(default)).lower() == "true"
 
@@ -126,7 +125,7 @@ class Definition:
 def check_table(definition: Definition, spec: TableSpec) -> None:
     """Raise `Contradiction` where the table's properties do not let us write what `spec` says."""
     where = f"table {spec.path}"
-    _check_key_generator(definition, where)
+    _check_key_generator(definition, spec)
     for name, has, wanted, advice in _demands(definition, spec):
         if has != wanted:
             raise Contradiction(
@@ -146,19 +145,29 @@ def check_table(definition: Definition, spec: TableSpec) -> None:
         )
 
 
-def _check_key_generator(definition: Definition, where: str) -> None:
-    if definition.key_generator not in KEY_GENERATORS:
+def _check_key_generator(definition: Definition, spec: TableSpec) -> None:
+    try:
+        timed = definition.timed(spec.properties)
+    except UnknownGenerator as why:
         raise Contradiction(
-            f"{where}: its key generator is {definition.key_generator}, Lockstep knows "
-            f"{', '.join(KEY_GENERATORS)}: write to another path"
-        )
-    kinds = {one: one.partition(":")[2].upper() for one in definition.written_partition_fields}
-    strange = [one for one, kind in kinds.items() if kind not in ("", "SIMPLE")]
-    if strange or (definition.key_generator == "CUSTOM" and "" in kinds.values()):
-        raise Contradiction(
-            f"{where}: its key generator is CUSTOM, with the partition fields {', '.join(kinds)}; Lockstep "
-            "knows those that are SIMPLE, whose folders are the fields' values: write to another path"
-        )
+            f"table {spec.path}: its key generator is {definition.key_generator}: {why}; or write to another "
+            "path"
+        ) from why
+    if timed is None:
+        return
+    if len(definition.key_fields) > 1:
+        several = "its key generator is TIMESTAMP, and known is how it spells one key field"
+        raise Contradiction(f"table {spec.path}: {several}: write to another path")
+    record = parse_ddl(spec.ddl)
+    for name in timed.fields:
+        where = f"table {spec.path}: its key generator makes folders of {name} as of a time"
+        if name in made_columns(spec):
+            raise Contradiction(f"{where}: say {name} in table.partition_by, and no function of it")
+        try:
+            if name in record.names:  # else its absence is told by itself
+                check_timed(timed, record.field(name))
+        except SchemaError as why:
+            raise Contradiction(f"{where}: {why}: change record.schema, or write to another path") from why
 
 
 def _check_terms(definition: Definition, spec: TableSpec) -> None:
@@ -189,6 +198,7 @@ def layout(definition: Definition, spec: TableSpec, schema: str, *, created: boo
     """How files are to be written, by what the table says. `schema`: the Avro schema of its rows."""
     is_plain = len(definition.key_fields) == 1 and not _is_prefixed(definition)
     key_format = "plain" if is_plain else "complex"
+    timed = definition.timed(spec.properties)
     return HudiLayout(
         path=plain(spec.path),
         key_fields=definition.key_fields,
@@ -198,6 +208,7 @@ def layout(definition: Definition, spec: TableSpec, schema: str, *, created: boo
         partition_bounds=spec.partition_bounds,
         hive_style=definition.is_set(HIVE_STYLE),
         url_encode=definition.is_set(URL_ENCODE),
+        timed=timed.encoded() if timed is not None else "",
         kafka_columns=spec.kafka_columns,
         target_file_bytes=spec.target_file_bytes,
         ddl=spec.ddl,
@@ -235,6 +246,7 @@ def fixed_properties(definition: Definition, schema: str, spec: TableSpec) -> di
         index[AUTO_ARCHIVE] = "false"  # its Java client fails at it: see table/hudi/upkeep/cleaning.py
     return {
         **index,
+        **kept_of_generator({**spec.properties, **definition.properties}),
         "hoodie.table.name": definition.name,
         "hoodie.avro.schema": schema,
         "hoodie.datasource.write.recordkey.field": ",".join(definition.key_fields),

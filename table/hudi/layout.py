@@ -27,6 +27,8 @@ class HudiLayout(TableLayout):
     """A table partition's folder is `field=value`."""
     url_encode: bool = False
     """It is percent-encoded."""
+    timed: str = ""
+    """How folders are made of fields that are times (`table.hudi.files.timed`); empty: none is."""
     bucket_count: int = 0
     """Of upserts: in each table partition."""
     avro: str = ""

@@ -40,6 +40,9 @@ URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
 CREATION = (HIVE_STYLE, URL_ENCODE)
 """They say how a table is created; of a table that exists its own properties say it."""
 
+TIMEBASED = "hoodie.keygen.timebased."
+"""How a table that exists makes folders of times, where its own properties do not say it."""
+
 FAILED_WRITES = "hoodie.clean.failed.writes.policy"
 REQUIRED: Mapping[str, str] = {
     FAILED_WRITES: "LAZY",
@@ -204,6 +207,10 @@ def check(properties: Mapping[str, str], mode: str = INSERT) -> None:
         _check_one(name, value, properties, required)
 
 
+def _is_clients(name: str) -> bool:
+    return name not in CREATION and not name.startswith(TIMEBASED)
+
+
 def shared_lock(path: str) -> Mapping[str, str]:
     """The lock of a table at this path or address, where the configuration names no other."""
     return SHARED_LOCK if Location.parse(path).scheme in (FILE, HDFS) else SHARED_LEASE
@@ -217,7 +224,7 @@ def merge(
     `fixed`: what the table and the configuration say (name, keys, schema). Raises `Refused` as `check`.
     """
     check(properties, mode)
-    given = {SYNONYMS.get(name, name): value for name, value in properties.items() if name not in CREATION}
+    given = {SYNONYMS.get(name, name): value for name, value in properties.items() if _is_clients(name)}
     lock = shared_lock(path)
     retries = {RETRIES: "25" if lock is SHARED_LOCK else str(LEASE_RETRIES)}
     return {**DEFAULTS, **lock, **retries, **given, **REQUIRED, **REQUIRED_OF_MODE[mode], **fixed}
@@ -272,6 +279,8 @@ def _check_one(name: str, value: str, properties: Mapping[str, str], required: M
     if name in CREATION:
         if value not in ("true", "false"):
             raise Refused(f"table.hudi: {name} is {value!r}: say true or false")
+        return
+    if name.startswith(TIMEBASED):
         return
     needed = required.get(SYNONYMS.get(name, name))
     if needed is not None:

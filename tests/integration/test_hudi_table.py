@@ -316,13 +316,17 @@ def test_now_is_refused_where_a_tables_instants_are_in_local_time_and_slashes_wh
     check_table(Definition(properties=encoded), replace(SPEC, **by))
 
 
-def test_a_custom_key_generator_is_taken_where_all_fields_are_simple() -> None:
+def test_a_custom_key_generator_is_taken_where_it_is_known_how_each_folder_is_made() -> None:
     custom = {**FITTING, "hoodie.table.keygenerator.type": "CUSTOM"}
     simple = Definition(properties={**custom, "hoodie.table.partition.fields": "day:SIMPLE"})
     check_table(simple, SPEC)
     assert layout(simple, SPEC, schema_of(SPEC), created=False).key_format == "plain"
-    for fields in ("day:TIMESTAMP", "day:simple,ts:timestamp", "day"):
-        with pytest.raises(Contradiction, match="CUSTOM, with the partition fields"):
+    for fields, sentence in (
+        ("day:TIMESTAMP", "CUSTOM: it makes folders of times, and"),
+        ("day:simple,ts:timestamp", "CUSTOM: it makes folders of times, and"),
+        ("day", "CUSTOM: day is neither day:SIMPLE nor day:TIMESTAMP"),
+    ):
+        with pytest.raises(Contradiction, match=sentence):
             check_table(Definition(properties={**custom, "hoodie.table.partition.fields": fields}), SPEC)
 
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from table.hudi.definition import KEY_GENERATORS, key_generator
 from table.hudi.files.folders import Folders
 from table.hudi.files.keys import complex_keys, plain_keys
+from table.hudi.generators import KEY_GENERATORS, key_generator
 from table.hudi.layout import HudiLayout
 from table.port import TableSpec
 from table.schema import parse_ddl

@@ -75,6 +75,11 @@ class HiveSync:
     def _properties(self, table: Any) -> dict[str, str]:
         """As the table is laid out that is there. `table`: Hudi's `HoodieTableConfig`."""
         spec = self._spec
+        if "Timestamp" in str(table.getKeyGeneratorClassName()):
+            raise Refused(
+                f"table {spec.path}: its key generator makes folders of times, which a metastore would take "
+                "for the fields' values: leave hooks.hive out"
+            )
         fields = _fields(table.getPartitionFields())
         extractor = "NonPartitionedExtractor" if not fields else "MultiPartKeysValueExtractor"
         if len(fields) == 1:

@@ -17,7 +17,7 @@ from typing import Any
 from py4j.java_gateway import JavaClass
 from pyspark.sql import SparkSession
 
-from table.hudi.definition import KEY_GENERATORS, Definition, key_generator
+from table.hudi.definition import Definition
 from table.hudi.driver.asking import Packages, elements, texts
 from table.hudi.driver.callbacks import start_callbacks
 from table.hudi.driver.fence import Fence
@@ -25,6 +25,7 @@ from table.hudi.driver.java import FAILED, THROWN
 from table.hudi.driver.table_lock import lock_of
 from table.hudi.driver.timed import JAVA_CLIENT, SPARK_CLIENT, TimedClients
 from table.hudi.driver.uncaught import say_uncaught
+from table.hudi.generators import KEY_GENERATORS, key_generator
 from table.hudi.layout import META_FOLDER
 from table.hudi.modes import INDEX_TYPE, MODES, merge_mode
 from table.hudi.properties import HIVE_STYLE, READ_BUFFER_BYTES, URL_ENCODE, merge

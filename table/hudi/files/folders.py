@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from table.columns import constant
 from table.hudi.files import keys as hudi_keys
-from table.hudi.files.keys import UnsafePartition, partition_path
+from table.hudi.files.keys import UnsafePartition, escaped, partition_path
+from table.hudi.files.timed import Timed, folders_of_times
 from table.hudi.layout import HudiLayout
 from table.partitioners.expressions import made_terms
 from table.partitioners.making import codes
@@ -33,12 +34,14 @@ class Folders:
         self._layout = layout
         self._fields = layout.partition_fields
         self._marked = {term.column for term in made_terms(layout) if term.source.is_now}
+        self._timed = Timed.of(layout.timed) if layout.timed else None
 
     def of(self, table: pa.Table) -> tuple[pa.DictionaryArray, dict[int, str]]:
         """The folder per row, each folder with one code, and why rows cannot have one, by row."""
         if not self._fields:
             return constant("", table.num_rows), {}
-        columns, found = _together([codes(table.column(name)) for name in self._fields])
+        unmade: dict[int, str] = {}
+        columns, found = _together([self._values(name, table.column(name), unmade) for name in self._fields])
         folders: list[str] = []
         bad: dict[int, str] = {}
         for code, values in enumerate(zip(*columns, strict=True)):
@@ -53,7 +56,15 @@ class Folders:
         code_of = np.array([names[folder] for folder in folders] or [0], dtype=np.int32)
         return pa.DictionaryArray.from_arrays(
             pa.array(code_of[found]), pa.array(list(names), pa.string())
-        ), reasons
+        ), reasons | unmade
+
+    def _values(self, name: str, column: pa.ChunkedArray, unmade: dict[int, str]) -> pa.DictionaryArray:
+        """Of a field; of one that is a time what its folder shows, and in `unmade` which rows show none."""
+        if self._timed is None or name not in self._timed.fields:
+            return codes(column)
+        made = folders_of_times(self._timed, name, column)
+        unmade |= made.bad
+        return made.values
 
     def _folder(self, values: Sequence[str | None]) -> str:
         """Raises `UnsafePartition`."""
@@ -71,6 +82,9 @@ class Folders:
         layout = self._layout
         if name in self._marked and value is not None:
             return f"{name}={value}" if layout.hive_style else value
+        if self._timed is not None and name in self._timed.fields and value is not None:
+            folder = escaped(value) if layout.url_encode else value
+            return f"{name}={folder}" if layout.hive_style else folder
         return partition_path(value, name, hive_style=layout.hive_style, url_encode=layout.url_encode)
 
 

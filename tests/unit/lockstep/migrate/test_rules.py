@@ -436,6 +436,31 @@ def test_a_time_based_key_generator_is_told_as_an_expression() -> None:
     assert unknown(sheet) == []
 
 
+def test_a_table_that_goes_on_keeps_its_time_based_key_generator() -> None:
+    options = [("--op", "INSERT"), ("--table-type", "COPY_ON_WRITE")]
+    said = {
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        "hoodie.datasource.write.partitionpath.field": "ts",
+        "hoodie.deltastreamer.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+    }
+    sheet = streamed(options, **said)
+    assert sheet.settings["table.path"] == "s3a://lake/a"
+    assert sheet.settings["table.partition_by"] == ["ts"]
+    assert sheet.settings["table.hudi"] == {
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+    }
+    assert unknown(sheet) == []
+    custom = {
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator",
+        "hoodie.datasource.write.partitionpath.field": "region:SIMPLE,ts:TIMESTAMP",
+    }
+    other = streamed(options, **{**said, **custom})
+    assert other.settings["table.path"] == "s3a://lake/a-lockstep"
+    assert other.settings["table.partition_by"][0] == "region"  # type: ignore[index]
+
+
 def test_icebergs_transforms_are_told_as_expressions() -> None:
     sheet = translated(
         "iceberg", {**ICEBERG, "iceberg.tables.default-partition-by": "hours(ts), bucket(id, 16)"}
