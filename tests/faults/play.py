@@ -50,14 +50,15 @@ def load_catalogue(store: str = FILE) -> dict[str, Scenario]:
         for path in sorted(here.glob(f"{pattern}.py")):
             importlib.import_module(f"tests.faults.{path.stem}")
     found = (one for one in CATALOGUE.values() if store in one.stores)
-    return {one.name: one if store == FILE else _of_a_server(one) for one in found}
+    return {one.name: one if store == FILE else _of_a_server(one, store) for one in found}
 
 
-def _of_a_server(scenario: Scenario) -> Scenario:
+def _of_a_server(scenario: Scenario, store: str) -> Scenario:
     """A driver that is started again opens the table, which asks a server some hundred times."""
-    if scenario.limit_s is None or scenario.limit_s < DRIVER_LIMIT_S:
+    if scenario.limit_s is None:
         return scenario
-    return replace(scenario, limit_s=scenario.limit_s + SERVER_S)
+    starts_s = SERVER_S if scenario.limit_s >= DRIVER_LIMIT_S else 0.0
+    return replace(scenario, limit_s=scenario.limit_s + starts_s + scenario.more_s.get(store, 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,8 @@ class Scenario:
     stores: tuple[str, ...] = EVERYWHERE
     """Where the table may be, as `table.store.location` has it: not on a server for what has to do with its
     files."""
+    more_s: Mapping[str, float] = field(default_factory=dict)
+    """By store: so much more than the limit is allowed there, since the store itself takes it."""
     group: str = ""
 
     def play(self, stage: Stage) -> Outcome:
@@ -92,13 +94,14 @@ def scenario(
     settings: Mapping[str, str] | None = None,
     upserts: Mapping[str, str] | None = None,
     stores: tuple[str, ...] = EVERYWHERE,
+    more_s: Mapping[str, float] | None = None,
 ) -> Callable[[Act], Act]:
     """Put the function into the catalogue under its own name, as the act of a row."""
 
     def named(act: Act) -> Act:
         name = act.__name__
         row = Scenario(name, fault, expected, act, limit_s, in_tests, settings or {}, upserts, stores)
-        put(group, row)
+        put(group, replace(row, more_s=more_s or {}))
         return act
 
     return named
