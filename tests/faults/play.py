@@ -30,7 +30,7 @@ from tests.place import SUCCESSOR, Bucket, OnHdfs
 PARTITIONS = 4
 MODULES = (
     *("kills", "pauses", "rivals", "clocks", "boundaries", "watermarks"),
-    *("environment_*", "tables_*", "upserts_*", "services", "slow_writers"),
+    *("environment_*", "tables_*", "upserts_*", "services", "retentions", "slow_writers"),
     *("stores", "stores_hdfs"),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 
+from table.hudi.upkeep.clustering import COPIES, COPYING, EXECUTION_CLASS, STRATEGY_CLASS
 from tests.faults import upkeep
 from tests.faults.blows import ANSWER_S, Victim, left_locked_s, send_to
 from tests.faults.commits import wall_ms
@@ -27,6 +28,13 @@ CLUSTERED = {
     "services.clustering_every": "100000",
 }
 """As often as a few commits have added so many files. Often enough to be hit."""
+COPIED = {
+    **CLUSTERED,
+    "services.clustering_every": "4",
+    f"table.hudi.{STRATEGY_CLASS}": COPYING,
+    f"table.hudi.{EXECUTION_CLASS}": COPIES,
+}
+"""Files that are tiny would be rewritten else."""
 
 
 def _killed_while_it_cleans(stage: Stage) -> Outcome:
@@ -75,6 +83,9 @@ RETAINS = {"table.hudi.hoodie.clean.commits.retained": "2"}
 put(
     "Services",
     *driver_kills(Action.CLUSTERING, "clusters", settings=CLUSTERED),
+    *driver_kills(
+        Action.CLUSTERING, "clusters", prefix="copying_", how=" that copies row groups", settings=COPIED
+    ),
     Scenario(
         "driver_killed_while_it_cleans",
         "SIGKILL of the driver and restarted: a clean removes what compactions have replaced",

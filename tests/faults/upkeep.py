@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from enum import Enum
 
+import pyarrow.parquet as pq
+
 from tests.harness import await_that
 from tests.place import METADATA_TIMELINE, TIMELINE, Place, below
 
 PATIENCE_S = 120.0
+COPIED = b"original.created.by"
+"""In the footers of files that were copied together."""
 _OPEN = re.compile(r"(\d{17})\.([a-z]+)\.(requested|inflight)")
 _COMPLETED = re.compile(r"(\d{17})_\d{17}\.([a-z]+)")
 
@@ -18,6 +22,7 @@ class Action(Enum):
 
     COMPACTION = ("compaction", "commit")
     CLUSTERING = ("clustering", "replacecommit")
+    RETENTION = ("replacecommit", "replacecommit")
     CLEAN = ("clean", "clean")
     DELTACOMMIT = ("deltacommit", "deltacommit")
 
@@ -51,6 +56,16 @@ def completed(place: Place, action: Action) -> set[str]:
 def base_files(place: Place, instant: str) -> list[str]:
     """Base files of this instant, whole or not, where they are."""
     return [f"{folder}/{name}" for folder, name in below(place) if name.endswith(f"_{instant}.parquet")]
+
+
+def are_copies(place: Place, instant: str) -> bool:
+    """Whether all files of a clustering were put together by copying row groups."""
+    found = base_files(place, instant)
+    for path in found:
+        with place.store.source(path) as file:
+            if COPIED not in (pq.read_metadata(file).metadata or {}):
+                return False
+    return bool(found)
 
 
 def await_begun(place: Place, action: Action, moment: Moment = Moment.BEGUN) -> str:

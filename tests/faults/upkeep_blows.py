@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from table.hudi.upkeep.clustering import COPYING, STRATEGY_CLASS
 from tests.faults import commits, upkeep
 from tests.faults.blows import ANSWER_S, ATTEMPTS_MAX, Victim, left_locked_s, send_to
 from tests.faults.commits import wall_ms
@@ -46,11 +47,14 @@ def driver_kills(
     does: str,
     *,
     prefix: str = "",
+    how: str = "",
     readers: str = "",
     settings: Mapping[str, str] | None = None,
     upserts: Mapping[str, str] | None = None,
 ) -> tuple[Scenario, ...]:
-    """A row for each moment of a service in which the driver is killed. `does`: the verb, of the next run."""
+    """A row for each moment of a service in which the driver is killed. `does`: the verb, of the next run;
+    `how`: what tells this one from others, behind its name.
+    """
     what = action.value[0]
     moments = (
         (Moment.BEGUN, f"as_a_{what}_begins", "has just been begun", f"{what} away"),
@@ -65,7 +69,7 @@ def driver_kills(
     return tuple(
         Scenario(
             f"{prefix}driver_killed_{name}",
-            f"SIGKILL of the driver and restarted: a {what} {is_so_far}",
+            f"SIGKILL of the driver and restarted: a {what}{how} {is_so_far}",
             f"the next run takes the {taken} and {does} anew{readers if moment is Moment.LISTED else ''}",
             partial(killed_while, action=action, moment=moment),
             DRIVER_LIMIT_S,
@@ -84,7 +88,10 @@ def killed_while(stage: Stage, *, action: Action, moment: Moment) -> Outcome:
     if action is Action.CLUSTERING:
         unnamed = commits.unnamed_base_files(stage.pipeline.place)
         assert not unnamed, f"base files that no commit names: {unnamed}"
-        figures["clusterings"] = len(upkeep.completed(stage.pipeline.place, action))
+        done = upkeep.completed(stage.pipeline.place, action)
+        figures["clusterings"] = len(done)
+        copies = stage.pipeline.settings.get(f"table.hudi.{STRATEGY_CLASS}") == COPYING
+        assert upkeep.are_copies(stage.pipeline.place, max(done)) == copies
     return struck.outcome(misses=misses, **figures)
 
 

@@ -14,9 +14,9 @@ from table.hudi.table import HudiTable
 from table.hudi.upkeep import clustering
 from table.hudi.upkeep.clustering import Clustering
 from tests.data_files import data_files
+from tests.faults.upkeep import COPIED
 
-COPIED = b"original.created.by"
-"""In the footers of files that were copied together."""
+__all__ = ["COPIED", "copied", "put_together"]
 
 
 def put_together(table: HudiTable, pipeline: str, monkeypatch: pytest.MonkeyPatch) -> str:
