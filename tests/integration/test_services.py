@@ -102,7 +102,12 @@ def test_what_another_writer_has_left_is_found_by_a_look_at_the_whole_table(
     spark: SparkSession, driver: Callable[..., Driver]
 ) -> None:
     made = driver(
-        properties=PLAIN, services=True, clustering="async", clustering_every=2, clustering_after_ms=1_000
+        properties=PLAIN,
+        services=True,
+        clustering="async",
+        clustering_every=2,
+        clustering_after_ms=1_000,
+        clustering_share=1.0,
     )
     run(made, 0)
     frame = spark.read.format("hudi").load(str(made.path))

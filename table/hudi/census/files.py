@@ -80,17 +80,22 @@ class _Taken:
 
 
 def base_files(
-    files: Iterable[FileSize], known: Known, *, files_max: int, enough: Callable[[], bool]
+    files: Iterable[FileSize],
+    known: Known,
+    *,
+    below_bytes: int,
+    files_max: int,
+    enough: Callable[[], bool],
 ) -> tuple[list[tuple[str, str, int]], bool]:
-    """Table partition, file group and bytes of each base file that is the table now; whether these are all.
-
-    Else as `count`.
+    """Table partition, file group and bytes of each base file that is the table now and is smaller than this;
+    whether these are all. Else as `count`.
     """
     taken = _Taken(files, files_max, enough)
     found = [
         (folder, file_id, size_bytes)
         for folder, listed in groupby(taken, key=attrgetter("folder"))
         for file_id, size_bytes in _live(folder, listed, known)[0].items()
+        if size_bytes < below_bytes
     ]
     return found, taken.is_whole
 

@@ -37,6 +37,7 @@ class KnownFiles:
         self._timeline = timeline
         self._lock = threading.Lock()
         self._small = SmallFiles(sizing)
+        self._below_bytes = sizing.small_below_bytes
         self._is_begun = False
 
     def committed(self, files: Sequence[DataFile], now_s: float) -> None:
@@ -87,6 +88,7 @@ class KnownFiles:
             found, is_whole = base_files(
                 timeline.store.sizes(leaving_out=(META_FOLDER,)),
                 known_of(finished, pending, frozenset(replaced)),
+                below_bytes=self._below_bytes,
                 files_max=LISTED_MAX,
                 enough=lambda: False,
             )

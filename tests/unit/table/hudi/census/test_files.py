@@ -160,6 +160,8 @@ def test_once_there_is_enough_the_listing_is_left() -> None:
 def test_what_each_file_group_holds_now_is_listed_by_name_and_said_to_be_all_or_not() -> None:
     there = [base(1, 1, 10), base(1, 2, 20), base(2, 1, 5), log(9, 1), base(3, 7, 8)]
     stated = known(1, 2, replaced=(("a", 2),))
-    found, is_whole = base_files(there, stated, files_max=10, enough=lambda: False)
+    wanted = {"below_bytes": 100, "enough": lambda: False}
+    found, is_whole = base_files(there, stated, files_max=10, **wanted)
     assert (found, is_whole) == ([("a", group(1), 20)], True), "one is replaced, one of an open instant"
-    assert base_files(there, stated, files_max=1, enough=lambda: False) == ([("a", group(1), 10)], False)
+    assert base_files(there, stated, files_max=1, **wanted) == ([("a", group(1), 10)], False)
+    assert base_files(there, stated, files_max=10, **{**wanted, "below_bytes": 20}) == ([], True)
