@@ -43,6 +43,9 @@ SOURCE_PARTITIONS_MAX = 100_000
 FILES_MAX = 100_000
 """Of one WRITE_STATUS."""
 
+WRITERS_MAX = 10_000
+"""Of the workers that one WRITE_STATUS names."""
+
 LISTS_BYTES_MAX = 16 * 1024 * 1024
 """Of what a body holds beside files, as it travels: so many source partitions, of twenty thousand topics with
 the longest names. Numbers grow eightfold when they are read, small entries more."""

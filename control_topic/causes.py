@@ -37,6 +37,7 @@ WORKER_LEFT = "worker_left"
 TAKEN_OVER = "taken_over"
 SILENT = "silent"
 TOO_LONG = "too_long"
+NOT_TAKEN = "not_taken"
 REFUSED = "refused"
 NOT_LANDED = "not_landed"
 COORDINATOR_LOST = "coordinator_lost"
@@ -48,6 +49,7 @@ ABORT_CAUSES: Mapping[str, str] = {
     TAKEN_OVER: "another worker took over a source partition of it",
     SILENT: "a worker neither reported nor got on for the write timeout",
     TOO_LONG: "writing files took longer than the write limit",
+    NOT_TAKEN: "rows that one worker handed over to another did not all arrive",
     REFUSED: "the table refused the commit",
     NOT_LANDED: "the commit's outcome was unknown, and it proved not to have landed",
     COORDINATOR_LOST: "its coordinator was lost, and the next one rolled it back",

@@ -259,6 +259,7 @@ def _start_to_proto(start: StartCommit) -> pb.StartCommit:
         records_max=start.records_max,
         witnesses=witnesses_to_proto(start.witnesses[p] for p in sorted(start.witnesses)),
         watermark_ms=None if start.watermark_ms is None else event_time(start.watermark_ms),
+        takers=[start.takers[incarnation] for incarnation in incarnations] if start.takers else (),
     )
 
 
@@ -280,7 +281,16 @@ def _start_from_proto(start: pb.StartCommit) -> StartCommit:
         records_max=start.records_max,
         witnesses=witnesses_from_proto(start.witnesses),
         watermark_ms=event_time(start.watermark_ms) if start.HasField("watermark_ms") else None,
+        takers=_takers_from_proto(start),
     )
+
+
+def _takers_from_proto(start: pb.StartCommit) -> dict[str, str]:
+    """Of every writer, or of none."""
+    if len(start.takers) not in (0, len(start.incarnations)):
+        raise Malformed(f"{len(start.takers)} takers of {len(start.incarnations)} writers")
+    addresses = [cut(address, ADDRESS_CHARS_MAX) for address in start.takers]
+    return dict(zip(start.incarnations, addresses, strict=bool(addresses)))
 
 
 def _report_to_proto(status: WriteStatus) -> pb.WriteStatus:
@@ -304,7 +314,9 @@ _TO_PROTO: Mapping[type, Callable[[Any], pb.Body]] = {
     ),
     CoordinatorClaim: lambda _: pb.Body(coordinator_claim=pb.CoordinatorClaim()),
     ParticipantJoin: lambda b: pb.Body(
-        participant_join=pb.ParticipantJoin(partitions=partitions_to_proto(b.partitions))
+        participant_join=pb.ParticipantJoin(
+            partitions=partitions_to_proto(b.partitions), takes_at=cut(b.takes_at, ADDRESS_CHARS_MAX)
+        )
     ),
     ParticipantLeave: lambda b: pb.Body(
         participant_leave=pb.ParticipantLeave(
@@ -367,7 +379,8 @@ _FROM_PROTO: Mapping[str, Callable[[pb.Body], Body]] = {
     ),
     "coordinator_claim": lambda _: CoordinatorClaim(),
     "participant_join": lambda b: ParticipantJoin(
-        partitions=partitions_from_proto(b.participant_join.partitions)
+        partitions=partitions_from_proto(b.participant_join.partitions),
+        takes_at=cut(b.participant_join.takes_at, ADDRESS_CHARS_MAX),
     ),
     "participant_leave": lambda b: ParticipantLeave(
         partitions=partitions_from_proto(b.participant_leave.partitions),

@@ -155,6 +155,8 @@ class ParticipantJoin:
     """All source partitions that the sender owns now. Replaces what it said before."""
 
     partitions: tuple[SourcePartition, ...]
+    takes_at: str = ""
+    """Where it takes rows that others hand over, host:port; empty where it takes none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +193,9 @@ class StartCommit:
 
     watermark_ms: int | None = None
     """The table's: records behind it are late. None where it has none."""
+
+    takers: Mapping[str, str] = field(default_factory=dict)
+    """Incarnation -> where it takes rows: of every writer; empty where each writes what it reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +257,12 @@ class WriteStatus:
 
     event_times: tuple[EventTimes, ...] = ()
     """Of ranges with a record that has one."""
+
+    handed: Mapping[str, int] = field(default_factory=dict)
+    """Incarnation -> rows of these ranges that were handed over to it, and are in its files; none is 0."""
+
+    taken: Mapping[str, int] = field(default_factory=dict)
+    """Incarnation -> rows of its ranges that are in these files; none is 0."""
 
     behind: Offsets = field(default_factory=dict)
     """Up to where the sender had read before it went back, of those that it has not read as far again. The

@@ -17,9 +17,11 @@ from control_topic.bounds import (
     FILES_MAX,
     REJECT_CHARS_MAX,
     SOURCE_PARTITIONS_MAX,
+    WRITERS_MAX,
     cut,
     few_enough,
     readable,
+    short_enough,
     topic_name,
 )
 from control_topic.causes import COMMIT_PARTS
@@ -56,6 +58,7 @@ __all__ = [
     "ranges_to_proto",
     "readable",
     "rows",
+    "rows_by_worker",
     "set_to",
     "took_ms",
     "witnesses_from_proto",
@@ -261,6 +264,8 @@ def write_status_to_proto(status: WriteStatus) -> pb.WriteStatus:
         columns=status.columns,
         columns_from=cut(status.columns_from, REJECT_CHARS_MAX),
         event_times=event_times_to_proto(status.event_times),
+        handed=rows_by_worker(status.handed),
+        taken=rows_by_worker(status.taken),
     )
 
 
@@ -302,7 +307,16 @@ def write_status_from_proto(status: pb.WriteStatus) -> WriteStatus:
         columns=status.columns,
         columns_from=cut(status.columns_from, REJECT_CHARS_MAX),
         event_times=event_times_from_proto(status.event_times),
+        handed=rows_by_worker(status.handed),
+        taken=rows_by_worker(status.taken),
     )
+
+
+def rows_by_worker(counts: Mapping[str, int]) -> dict[str, int]:
+    """The same, for the wire and from it. Raises `Malformed` for too long an id, and for no number."""
+    few_enough(len(counts), WRITERS_MAX, "workers")
+    short_enough(*counts)
+    return {who: _offset(count) for who, count in counts.items()}
 
 
 def took_ms(parts: Mapping[str, int]) -> dict[str, int]:

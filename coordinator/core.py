@@ -159,7 +159,7 @@ class Coordinator:
         body, who = event.message.body, event.message.incarnation
         assert isinstance(body, ParticipantJoin)
         rounds = self.rounds
-        self.members.joined(who, body.partitions, event.now_ms)
+        self.members.joined(who, body.partitions, event.now_ms, body.takes_at)
         rounds.unplaced.update(p for p in body.partitions if p not in rounds.committed)
         unheard = self.members.unheard(who)
         if rounds.transaction is None and unheard is not None:

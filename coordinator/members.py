@@ -23,14 +23,22 @@ class Members:
         """Incarnations that hold records and are in no transaction."""
         self.ready_ms = 0
         """When the first of them said so."""
+        self.takes_at: dict[str, str] = {}
+        """Incarnation -> where it takes rows that others hand over, of those who own something."""
         self.dead: dict[str, str] = {}
         """Incarnation -> of what it died."""
         self.decisions: dict[str, AckCommit | AbortCommit] = {}
         """Incarnation -> what was decided last, until it is heard of again."""
 
-    def joined(self, who: str, partitions: Iterable[SourcePartition], now_ms: int) -> None:
+    def joined(
+        self, who: str, partitions: Iterable[SourcePartition], now_ms: int, takes_at: str = ""
+    ) -> None:
         """It owns these and no others."""
         self._vacated(self.owners.assign(who, partitions), now_ms)
+        if takes_at:
+            present = self.owners.incarnations()
+            self.takes_at = {one: at for one, at in self.takes_at.items() if one in present}
+            self.takes_at[who] = takes_at
 
     def left(self, who: str, partitions: Iterable[SourcePartition], now_ms: int) -> None:
         """It owns these no more."""

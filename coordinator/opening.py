@@ -8,6 +8,7 @@ from control_topic import causes
 from control_topic.messages import EndCommit, SourcePartition, StartCommit, Witnesses
 from coordinator.appointments import Appointments
 from coordinator.events import Abort, Begin, Completed, Event, Fault, Result, RunMode, Settings
+from coordinator.exchange import Exchange
 from coordinator.hearing import Hearing
 from coordinator.machine import Machine
 from coordinator.members import Members
@@ -26,6 +27,7 @@ FAULTS: Mapping[str, Fault] = {
     causes.WORKER_DIED: Fault.PIPELINE,
     causes.SILENT: Fault.PIPELINE,
     causes.TOO_LONG: Fault.PIPELINE,
+    causes.NOT_TAKEN: Fault.PIPELINE,
     causes.REFUSED: Fault.PIPELINE,
     causes.NOT_LANDED: Fault.ENVIRONMENT,
 }
@@ -42,6 +44,7 @@ class Opening:
         self._hearing = hearing
         self.orders = Orders(machine)
         self.appointments = Appointments(machine.settings)
+        self.exchange = Exchange()
         self.committed: dict[SourcePartition, int] = {}
         """The table's offsets, as recovery, START or a commit of ours gave them."""
         self.partitions: frozenset[SourcePartition] = frozenset()
@@ -194,6 +197,7 @@ class Opening:
         transaction.committed = dict(self.committed)
         transaction.expect(self._writers())
         transaction.witnesses = self._witnesses(event, transaction)
+        transaction.takers = self.exchange.takers(transaction.owed, self.members.takes_at)
         transaction.watermark_ms = event.watermark_ms
         transaction.records_max = self.pace.records_max
         self.members.ready.clear()
@@ -250,6 +254,7 @@ class Opening:
                 records_max=transaction.records_max,
                 witnesses=transaction.witnesses,
                 watermark_ms=transaction.watermark_ms,
+                takers=transaction.takers,
             )
         )
 

@@ -26,6 +26,7 @@ from coordinator.events import (
     Result,
     WorkerDied,
 )
+from coordinator.exchange import disagreement
 from coordinator.opening import Opening
 from coordinator.transaction import Transaction
 from coordinator.transitions import State
@@ -90,7 +91,7 @@ class Rounds(Opening):
         who, transaction = event.message.incarnation, self._open()
         if who in transaction.statuses:
             return
-        owed = transaction.owed_by(who)
+        owed = frozenset(transaction.owed_by(who))
         if body.transaction == transaction.id and owed:
             why = f": {body.reason}" if body.reason else ""
             said = f"{event.message.sender} left {min(owed)} with open data{why}"
@@ -99,6 +100,9 @@ class Rounds(Opening):
         transaction.excuse(owed & set(body.partitions))
         if not transaction.owed:
             self.abort(event, causes.WORKER_LEFT, "everybody left")
+        elif transaction.takers and who not in transaction.owed and owed:
+            said = f"{event.message.sender} left, and others wait for rows that it was to hand over"
+            self.abort(event, causes.WORKER_LEFT, said)
         elif self.machine.state is State.ENDED:
             self._maybe_commit(event)
 
@@ -168,6 +172,9 @@ class Rounds(Opening):
         if transaction.missing():
             return
         self.pace.written(event.now_ms - transaction.ended_ms, transaction.records())
+        if differs := self._disagreement(transaction):
+            self._not_taken(event, *differs)
+            return
         if transaction.is_empty():
             self.abort(event, causes.NOTHING, "nothing to commit")
             return
@@ -183,6 +190,15 @@ class Rounds(Opening):
                 statuses=tuple(statuses[who] for who in sorted(statuses)),
             ),
         )
+
+    def _disagreement(self, transaction: Transaction) -> tuple[str, str, int, int] | None:
+        return disagreement(transaction.statuses)
+
+    def _not_taken(self, event: Event, who: str, other: str, handed: int, taken: int) -> None:
+        """Rows are nowhere, or twice: whichever it is, nothing of it is committed."""
+        name = self._hearing.voices.name
+        said = f"{name(who)} handed {handed:,} rows over to {name(other)}, which took {taken:,} of them"
+        self.abort(event, causes.NOT_TAKEN, said)
 
     def on_commit_completed(self, event: Completed) -> None:
         transaction = self._open()
@@ -218,6 +234,7 @@ class Rounds(Opening):
         for status in transaction.statuses.values():
             self.committed.update({r.partition: r.next for r in status.ranges})
         self.writers = transaction.writers
+        self.exchange.committed(bool(transaction.takers))
         ack = AckCommit(
             transaction=transaction.id,
             instant=transaction.instant,
@@ -267,6 +284,7 @@ class Rounds(Opening):
                 self._settles_orders(event, self._open())
             else:
                 self.orders.given_up(self._open(), event.now_ms)
+                self.exchange.aborted(bool(self._open().takers))
                 self._next_due_ms = self._open().due_ms
             said = AbortCommit(transaction=call.transaction, reason=call.reason, cause=call.cause)
             self._decide(self._open(), said)

@@ -24,6 +24,8 @@ class Transaction:
     """The table's when it began."""
     writers: Mapping[SourcePartition, str] = field(default_factory=dict)
     """As START lists them."""
+    takers: Mapping[str, str] = field(default_factory=dict)
+    """Likewise: where each writer takes rows of the others; empty where nobody hands any over."""
     owed: dict[str, set[SourcePartition]] = field(default_factory=dict)
     """By incarnation, the source partitions it owes a WRITE_STATUS for, whether or not that is in; sets,
     never counts."""

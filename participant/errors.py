@@ -1,4 +1,4 @@
-"""Errors of the participant. All end the worker; a fresh one starts from what the table holds."""
+"""Errors of the participant. All but one end the worker; a fresh one starts from what the table holds."""
 
 
 class ParticipantError(Exception):
@@ -7,6 +7,10 @@ class ParticipantError(Exception):
 
 class SourceUnreadable(ParticipantError):
     """The source topic could not be read as the protocol needs it."""
+
+
+class HandingBroken(ParticipantError):
+    """Rows did not come from one worker to another: the transaction is given up, and the worker serves."""
 
 
 class DeadLetterError(ParticipantError):

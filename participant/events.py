@@ -153,8 +153,10 @@ class Flushed(Event):
     event_times: tuple[EventTimes, ...] = ()
     """Of each of which a record has one."""
     columns: str = ""
-    """As of `WriteStatus`; and `columns_from` likewise."""
+    """As of `WriteStatus`; and those that follow likewise."""
     columns_from: str = ""
+    handed: Mapping[str, int] = field(default_factory=dict)
+    taken: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +229,8 @@ class Open:
     instant: str
     watermark_ms: int | None = None
     """The table's: rows behind it are late. None where it has none."""
+    takers: Mapping[str, str] = field(default_factory=dict)
+    """As of `StartCommit`: ourselves among them; empty where we write what we read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,3 +337,5 @@ class Settings:
     """What is decoded is remembered in pieces of about so many; a limited transaction takes whole ones."""
     rejects_max: RejectsMax = NO_LIMIT
     """Beyond it the run halts."""
+    takes_at: str = ""
+    """Where we take rows that others hand over; empty where we take none, and hand none over."""

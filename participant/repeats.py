@@ -67,7 +67,8 @@ class Repeats:
         """Say what we own."""
         if self._intake.owned:
             self._joined_ms = now_ms
-            self._machine.send(ParticipantJoin(partitions=tuple(sorted(self._intake.owned))))
+            partitions = tuple(sorted(self._intake.owned))
+            self._machine.send(ParticipantJoin(partitions=partitions, takes_at=self._settings.takes_at))
 
     def join_again(self, now_ms: int) -> None:
         if now_ms - self._joined_ms >= self._join_wait_ms:

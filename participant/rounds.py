@@ -105,7 +105,12 @@ class Rounds:
         )
         self.status = None
         self.machine.do(
-            Open(transaction=body.transaction, instant=body.instant, watermark_ms=body.watermark_ms)
+            Open(
+                transaction=body.transaction,
+                instant=body.instant,
+                watermark_ms=body.watermark_ms,
+                takers=body.takers,
+            )
         )
         self.intake.write_all(self.work)
         self.intake.meter(self.work)
@@ -243,6 +248,8 @@ class Rounds:
             event_times=tuple(t for t in event.event_times if t.partition in work.partitions),
             columns=event.columns,
             columns_from=event.columns_from,
+            handed=event.handed,
+            taken=event.taken,
             behind=self.intake.behind(work.ranges),
         )
         for r in work.ranges:
@@ -363,7 +370,7 @@ class Rounds:
     def _leave_again(self, transaction: str, reason: str = "") -> None:
         partitions = tuple(sorted(self.intake.owned))
         self.machine.send(ParticipantLeave(partitions=partitions, transaction=transaction, reason=reason))
-        self.machine.send(ParticipantJoin(partitions=partitions))
+        self.machine.send(ParticipantJoin(partitions=partitions, takes_at=self._settings.takes_at))
 
     def stop(self, reason: str, *, failed: bool) -> None:
         """The worker ends: what is open goes, and the others hear of it."""

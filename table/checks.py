@@ -116,6 +116,7 @@ def assemble(
         event_times=tuple(times for status in statuses for times in status.event_times),
         columns={status.columns: status.columns_from for status in statuses if status.columns},
     )
+    _check_exchange(transaction, statuses)
     _check_contents(transaction, plan, ranges)
     return plan
 
@@ -143,13 +144,29 @@ def too_many_rejects(plan: CommitPlan, rejects_max: int | None) -> str:
 def _check_rows(transaction: str, status: WriteStatus) -> None:
     """Of each worker by itself: what one has too many must not hide what another lacks."""
     rows, records = sum(file.rows for file in status.files), sum(item.records for item in status.ranges)
-    if rows != records - status.reject_count:
+    handed, taken = sum(status.handed.values()), sum(status.taken.values())
+    if rows != records - status.reject_count - handed + taken:
         named = [f"{item.partition} [{item.start}, {item.next})" for item in status.ranges[:RANGES_SHOWN]]
         where = ", ".join(named) + (", …" if len(status.ranges) > RANGES_SHOWN else "")
         raise Refused(
             f"transaction {transaction}: the files of one worker hold {rows} rows of {records} records, of "
-            f"which {status.reject_count} were rejected; nothing of it is committed ({where})"
+            f"which {status.reject_count} were rejected{_exchanged(handed, taken)}; nothing of it is "
+            f"committed ({where})"
         )
+
+
+def _check_exchange(transaction: str, statuses: Sequence[WriteStatus]) -> None:
+    """Of every two workers the coordinator has compared them."""
+    handed = sum(sum(status.handed.values()) for status in statuses)
+    taken = sum(sum(status.taken.values()) for status in statuses)
+    if handed != taken:
+        raise Refused(
+            f"transaction {transaction}: {handed} rows were handed over, and {taken} of them were taken"
+        )
+
+
+def _exchanged(handed: int, taken: int) -> str:
+    return f" and {handed} handed over to others, of whom {taken} were taken" if handed or taken else ""
 
 
 def _check_contents(transaction: str, plan: CommitPlan, ranges: Mapping[SourcePartition, Range]) -> None:

@@ -224,8 +224,28 @@ class FileWriter(Protocol):
         """Remove this writer's files unless `close` named them."""
 
 
+class Handing(Protocol):
+    """How rows that one worker has shaped come to another that writes them. Not for several threads."""
+
+    def divided(self, shaped: Any, home_of: Callable[[str], int], count: int) -> Sequence[Any | None]:
+        """The rows by their homes, which are below `count`: a copy of each part, None where it is empty.
+
+        `home_of`: by table partition.
+        """
+
+    def packed(self, parts: Sequence[Any], bytes_max: int) -> Iterator[bytes]:
+        """Parts that there are, in their order, in pieces of so much memory or of one row."""
+
+    def unpacked(self, raw: bytes) -> Any:
+        """The inverse. Raises `ValueError` (pyarrow's are such) for what is no rows of this table."""
+
+
 class TableFiles(Protocol):
     """A table kind's half in a worker: from rows to files. Not for several threads."""
+
+    @property
+    def handing(self) -> Handing | None:
+        """None where whoever shapes rows has to write them, too."""
 
     @property
     def schema(self) -> pa.Schema:

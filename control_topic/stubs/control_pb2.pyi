@@ -189,10 +189,12 @@ class CoordinatorClaim(_message.Message):
     def __init__(self) -> None: ...
 
 class ParticipantJoin(_message.Message):
-    __slots__ = ("partitions",)
+    __slots__ = ("partitions", "takes_at")
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    TAKES_AT_FIELD_NUMBER: _ClassVar[int]
     partitions: _containers.RepeatedCompositeFieldContainer[TopicPartitions]
-    def __init__(self, partitions: _Optional[_Iterable[_Union[TopicPartitions, _Mapping]]] = ...) -> None: ...
+    takes_at: str
+    def __init__(self, partitions: _Optional[_Iterable[_Union[TopicPartitions, _Mapping]]] = ..., takes_at: _Optional[str] = ...) -> None: ...
 
 class ParticipantLeave(_message.Message):
     __slots__ = ("partitions", "transaction", "reason")
@@ -209,7 +211,7 @@ class ParticipantReady(_message.Message):
     def __init__(self) -> None: ...
 
 class StartCommit(_message.Message):
-    __slots__ = ("transaction", "instant", "committed", "incarnations", "writers", "records_max", "witnesses", "watermark_ms")
+    __slots__ = ("transaction", "instant", "committed", "incarnations", "writers", "records_max", "witnesses", "watermark_ms", "takers")
     TRANSACTION_FIELD_NUMBER: _ClassVar[int]
     INSTANT_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_FIELD_NUMBER: _ClassVar[int]
@@ -218,6 +220,7 @@ class StartCommit(_message.Message):
     RECORDS_MAX_FIELD_NUMBER: _ClassVar[int]
     WITNESSES_FIELD_NUMBER: _ClassVar[int]
     WATERMARK_MS_FIELD_NUMBER: _ClassVar[int]
+    TAKERS_FIELD_NUMBER: _ClassVar[int]
     transaction: str
     instant: str
     committed: _containers.RepeatedCompositeFieldContainer[TopicOffsets]
@@ -226,7 +229,8 @@ class StartCommit(_message.Message):
     records_max: int
     witnesses: _containers.RepeatedCompositeFieldContainer[TopicWitnesses]
     watermark_ms: int
-    def __init__(self, transaction: _Optional[str] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., incarnations: _Optional[_Iterable[str]] = ..., writers: _Optional[_Iterable[_Union[TopicWriters, _Mapping]]] = ..., records_max: _Optional[int] = ..., witnesses: _Optional[_Iterable[_Union[TopicWitnesses, _Mapping]]] = ..., watermark_ms: _Optional[int] = ...) -> None: ...
+    takers: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, transaction: _Optional[str] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., incarnations: _Optional[_Iterable[str]] = ..., writers: _Optional[_Iterable[_Union[TopicWriters, _Mapping]]] = ..., records_max: _Optional[int] = ..., witnesses: _Optional[_Iterable[_Union[TopicWitnesses, _Mapping]]] = ..., watermark_ms: _Optional[int] = ..., takers: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class EndRequest(_message.Message):
     __slots__ = ("transaction", "reason")
@@ -245,7 +249,21 @@ class EndCommit(_message.Message):
     def __init__(self, transaction: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class WriteStatus(_message.Message):
-    __slots__ = ("transaction", "ranges", "files", "rejects", "lost", "reject_count", "behind", "witnesses", "columns", "columns_from", "event_times")
+    __slots__ = ("transaction", "ranges", "files", "rejects", "lost", "reject_count", "behind", "witnesses", "columns", "columns_from", "event_times", "handed", "taken")
+    class HandedEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class TakenEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     TRANSACTION_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
@@ -257,6 +275,8 @@ class WriteStatus(_message.Message):
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FROM_FIELD_NUMBER: _ClassVar[int]
     EVENT_TIMES_FIELD_NUMBER: _ClassVar[int]
+    HANDED_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_FIELD_NUMBER: _ClassVar[int]
     transaction: str
     ranges: _containers.RepeatedCompositeFieldContainer[TopicRanges]
     files: _containers.RepeatedCompositeFieldContainer[DataFile]
@@ -268,7 +288,9 @@ class WriteStatus(_message.Message):
     columns: str
     columns_from: str
     event_times: _containers.RepeatedCompositeFieldContainer[TopicEventTimes]
-    def __init__(self, transaction: _Optional[str] = ..., ranges: _Optional[_Iterable[_Union[TopicRanges, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[DataFile, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[Lost, _Mapping]]] = ..., reject_count: _Optional[int] = ..., behind: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., witnesses: _Optional[_Iterable[_Union[TopicWitnesses, _Mapping]]] = ..., columns: _Optional[str] = ..., columns_from: _Optional[str] = ..., event_times: _Optional[_Iterable[_Union[TopicEventTimes, _Mapping]]] = ...) -> None: ...
+    handed: _containers.ScalarMap[str, int]
+    taken: _containers.ScalarMap[str, int]
+    def __init__(self, transaction: _Optional[str] = ..., ranges: _Optional[_Iterable[_Union[TopicRanges, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[DataFile, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[Lost, _Mapping]]] = ..., reject_count: _Optional[int] = ..., behind: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., witnesses: _Optional[_Iterable[_Union[TopicWitnesses, _Mapping]]] = ..., columns: _Optional[str] = ..., columns_from: _Optional[str] = ..., event_times: _Optional[_Iterable[_Union[TopicEventTimes, _Mapping]]] = ..., handed: _Optional[_Mapping[str, int]] = ..., taken: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class WriteProgress(_message.Message):
     __slots__ = ("transaction", "records", "files", "size_bytes", "steps")

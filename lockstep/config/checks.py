@@ -27,7 +27,7 @@ from participant.records.changes import EVOLVE, HALT
 from participant.records.kinds import ENVELOPES
 from table.kinds import HUDI, table_kind
 from table.partitioners.expressions import parsed, sources_of
-from table.port import AS_KEY, AS_ORDERING, AS_PARTITION, AS_SORTED
+from table.port import AS_KEY, AS_ORDERING, AS_PARTITION, AS_SORTED, UPSERT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,6 +117,30 @@ def _write_limit_covers_the_timeout(config: Config) -> Iterator[Problem]:
                 "waited for longer than one that writes; raise it"
             ),
         )
+
+
+def _rows_are_handed_over_where_they_can_be(config: Config) -> Iterator[Problem]:
+    if not config.transaction.writers_per_partition:
+        return
+    if config.table.kind == UPSERT:
+        sentence = (
+            "hands rows over from worker to worker, and changes of a key must stay in the order of their "
+            "source partition: it is for inserts (docs/exchange.md); set it to 0"
+        )
+        yield Problem(settings=("transaction.writers_per_partition", "table.kind"), sentence=sentence)
+    if not config.table.partition_by:
+        sentence = (
+            "lets few workers write each table partition, and the table has none: all rows would be "
+            "theirs; set it to 0"
+        )
+        yield Problem(settings=("transaction.writers_per_partition", "table.partition_by"), sentence=sentence)
+    if config.record.changes == EVOLVE:
+        sentence = (
+            "hands rows over from worker to worker, and one may have columns that another has not met yet: "
+            "set it to 0, or let columns not follow schemas"
+        )
+        settings = ("transaction.writers_per_partition", "record.on_schema_change")
+        yield Problem(settings=settings, sentence=sentence)
 
 
 def _control_topic_is_its_own(config: Config) -> Iterator[Problem]:
@@ -314,6 +338,7 @@ RELATIONS: tuple[Check, ...] = (
     _the_rest_is_read_where_it_can_be,
     _write_timeout_covers_an_interval,
     _write_limit_covers_the_timeout,
+    _rows_are_handed_over_where_they_can_be,
     retention_is_of_table_partitions_that_may_go,
     _control_topic_is_its_own,
     _dead_letters_go_elsewhere,

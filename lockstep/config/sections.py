@@ -156,6 +156,16 @@ class TransactionSection(Section):
             "until they are quick again. Not shorter than `transaction.write_timeout`. From 1s to 24h."
         ),
     )
+    writers_per_partition: int = Field(
+        default=0,
+        ge=0,
+        le=1_000,
+        description=(
+            "How many workers write the rows of one table partition: others hand theirs over to them. Fewer "
+            "and larger files where many workers read records of many table partitions, for rows that travel "
+            "once more ([few writers](exchange.md)). Inserts only. 0: each worker writes what it reads."
+        ),
+    )
     max_records: int = Field(
         default=0,
         ge=0,

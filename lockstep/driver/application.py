@@ -331,6 +331,7 @@ class Application:
             schedule=config.transaction.schedule,
             zone=config.transaction.zone,
             align_ms=config.transaction.align_ms,
+            homes=config.transaction.writers_per_partition,
             memory_bytes=config.memory.per_worker_bytes,
             records_max=config.transaction.max_records,
             bytes_max=config.transaction.max_bytes,

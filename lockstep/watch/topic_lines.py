@@ -165,6 +165,7 @@ def _body_json(body: Body) -> dict[str, Any]:
                 "writers": [_partition_json(p) | {"incarnation": who} for p, who in writers],
                 "last_records": _witnesses_json(body.witnesses[p] for p in sorted(body.witnesses)),
                 "watermark_ms": body.watermark_ms,
+                "takers": dict(sorted(body.takers.items())),
             }
         case WriteProgress():
             return {
@@ -195,6 +196,8 @@ def _body_json(body: Body) -> dict[str, Any]:
                     for t in body.event_times
                 ],
                 "behind": _offsets_json(body.behind),
+                "handed": dict(sorted(body.handed.items())),
+                "taken": dict(sorted(body.taken.items())),
             }
         case AckCommit():
             return {
@@ -322,7 +325,8 @@ def _condense(message: Message, body: Body) -> str:
             writers = len(set(body.writers.values()))
             by = f"{writers} worker{'' if writers == 1 else 's'}"
             at_most = f"at most {readable_count(body.records_max)} records" if body.records_max else ""
-            return _join(f"instant {body.instant}", by, at_most, _offsets(body.committed))
+            over = "hand rows over" if body.takers else ""
+            return _join(f"instant {body.instant}", by, over, at_most, _offsets(body.committed))
         case WriteProgress():
             files = f"{readable_count(body.files)} files so far {readable_size(body.size_bytes)}"
             return _join(files, f"of {readable_count(body.records)} records")

@@ -21,6 +21,7 @@ from control_topic.messages import Message, Offsets, SourcePartition, StartCommi
 from control_topic.threads import guarded
 from participant import events as ev
 from participant.core import Participant
+from participant.exchange.exchange import Exchange
 from participant.source.dead_letters import SILENCE_S, DeadLetters
 from participant.source.look_back import TopicLookBack
 from participant.source.witnesses import Known, Remembered
@@ -58,7 +59,8 @@ class LaneCallbacks:
 class Lane:
     """`core` is fed by `step` alone, in one thread; `post`, `failed` and `committed` are safe from any.
 
-    `incarnation`: this worker's, as others know it. `writer`: closed with the lane; `table` is not.
+    `incarnation`: this worker's, as others know it. `writer`: closed with the lane; `table` and `exchange`
+    are not.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Lane:
         table: TableClient,
         writer: ControlWriter,
         callbacks: LaneCallbacks,
+        exchange: Exchange | None = None,
     ) -> None:
         self._table = table
         self._writer = writer
@@ -81,7 +84,8 @@ class Lane:
         self.poison = ""
         """Why no worker can go on: what others hold is committed, and the run halts. Empty: nothing."""
         self.ended: ev.Stop | None = None
-        self.core = Participant(_settings(spec, incarnation))
+        takes_at = exchange.address if exchange is not None else ""
+        self.core = Participant(_settings(spec, incarnation, takes_at))
         self.plane = Plane(
             stages=stages(
                 layout=spec.layout,
@@ -97,6 +101,7 @@ class Lane:
             post=self.post,
             now_ms=monotonic_ms,
             callbacks=callbacks.plane,
+            exchange=exchange,
         )
 
     # --- from other threads -----------------------------------------------------------------------
@@ -199,7 +204,7 @@ class Lane:
         )
 
 
-def _settings(spec: WorkerSpec, incarnation: str) -> ev.Settings:
+def _settings(spec: WorkerSpec, incarnation: str, takes_at: str) -> ev.Settings:
     return ev.Settings(
         pipeline=spec.pipeline,
         run=spec.run,
@@ -212,6 +217,7 @@ def _settings(spec: WorkerSpec, incarnation: str) -> ev.Settings:
         until=spec.until or {},
         progress_ms=min(PROGRESS_MS, spec.write_timeout_ms // 4),
         rejects_max=spec.rejects_max,
+        takes_at=takes_at,
     )
 
 

@@ -13,11 +13,12 @@ QUEUE_BYTES_LEAST = 1_000_000
 @dataclass(frozen=True, slots=True)
 class MemoryBudget:
     """Shares of `memory.per_worker`. `uploads`: files hold memory until their store has them, as on an object
-    store; on a file system the system holds them.
+    store; on a file system the system holds them. `exchanges`: workers hand rows over to each other.
     """
 
     per_worker_bytes: int
     uploads: bool = False
+    exchanges: bool = False
 
     @property
     def buffered_bytes(self) -> int:
@@ -32,7 +33,12 @@ class MemoryBudget:
     @property
     def encoding_bytes(self) -> int:
         """Rows that a writer of files keeps until they are worth encoding."""
-        return self.per_worker_bytes * (3 if self.uploads else 4) // 16
+        return self.per_worker_bytes * (3 if self.uploads else 4) // 16 - self.exchanged_bytes
+
+    @property
+    def exchanged_bytes(self) -> int:
+        """Rows that are on their way to others, or came from them and wait to be written."""
+        return self.per_worker_bytes // 16 if self.exchanges else 0
 
     @property
     def held_bytes(self) -> int:

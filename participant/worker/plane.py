@@ -14,13 +14,21 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeVar
 
 import pyarrow as pa
 
 from control_topic.messages import REJECTS_LISTED_MAX, SourcePartition, Witness
 from control_topic.threads import guarded
 from participant import events as ev
-from participant.errors import DeadLetterRefused, DeadLetterUnavailable, ParticipantError
+from participant.errors import (
+    DeadLetterRefused,
+    DeadLetterUnavailable,
+    HandingBroken,
+    ParticipantError,
+)
+from participant.exchange.exchange import Exchange
+from participant.exchange.writer import ExchangingWriter
 from participant.records.errors import RecordsError, SchemasUnavailable
 from participant.records.event_time import BatchTimes
 from participant.records.port import Decoded
@@ -42,8 +50,14 @@ from table.widening import ddl_of
 
 log = logging.getLogger("lockstep.plane")
 
-Order = Fetched | ev.Rewind | ev.Drop | ev.Open | ev.Write | ev.Flush | ev.Discard
 
+class Arrived:
+    """Others have handed over rows."""
+
+
+Order = Fetched | ev.Rewind | ev.Drop | ev.Open | ev.Write | ev.Flush | ev.Discard | Arrived
+
+W = TypeVar("W", bound=FileWriter)
 
 IDLE_S = 1.0
 TELL_MS = 100
@@ -85,8 +99,11 @@ class Plane:
         post: Callable[[ev.Event], None],
         now_ms: Callable[[], int],
         callbacks: PlaneCallbacks,
+        exchange: Exchange | None = None,
     ) -> None:
         self._callbacks = callbacks
+        self._exchange = exchange
+        self._exchanging: ExchangingWriter | None = None
         self._holds = Holds()
         self._dead_letters = dead_letters
         self._post = post
@@ -101,7 +118,7 @@ class Plane:
         self._transaction = ""
         self._told_ms = 0
         self._written = Written()
-        self._set_aside_steps = 0
+        self._other_steps = 0
         self._given_up = ""
         self._gone = ""
         self._held: list[HeldRejects] = []
@@ -195,16 +212,14 @@ class Plane:
             case ev.Open():
                 self._open(order)
             case ev.Write():
-                try:
+                with self._giving_up():
                     self._write(order)
-                except _GivenUp:
-                    pass
-                except FilesGone as gone:
-                    self._taken_away(gone)
             case ev.Flush():
                 self._post(self._flush(order))
             case ev.Discard():
                 self._discard(order.transaction)
+            case Arrived():
+                self._take_from_others()
 
     # --- decoding ---------------------------------------------------------------------------------
 
@@ -357,10 +372,15 @@ class Plane:
         self._transaction, self._gone = order.transaction, ""
         self._held, self._last = [], {}
         self._seen = SeenTimes(order.watermark_ms)
-        self._written, self._set_aside_steps = Written(), 0
+        self._written, self._other_steps = Written(), 0
         self.fault = WorkerFault.PIPELINE  # what failed before was given up, and the worker has outlived it
         self._writes = self._files
         self._writer = self._writes.writer(order.instant, self._wrote)
+        self._exchanging, handing = None, self._writes.handing
+        if order.takers and self._exchange is not None and handing is not None:
+            self._writer = self._exchanging = self._exchange.writer(
+                self._writer, handing, order.transaction, order.takers, self._stepped
+            )
 
     def _wrote(self, written: Written) -> None:
         """A step of the writer's; of many in a short time the first is told."""
@@ -377,7 +397,7 @@ class Plane:
                 transaction=self._transaction,
                 files=written.files,
                 size_bytes=written.size_bytes,
-                steps=written.steps + self._set_aside_steps,
+                steps=written.steps + self._other_steps,
             )
         )
 
@@ -401,13 +421,28 @@ class Plane:
                 if chunk.times is not None:
                     self._seen.add(order.partition, chunk.times)
 
+    def _take_from_others(self) -> None:
+        if self._exchanging is not None and self._writer is self._exchanging:
+            with self._giving_up(), self._writing(self._exchanging) as writer:
+                writer.take()
+
+    @contextlib.contextmanager
+    def _giving_up(self) -> Iterator[None]:
+        """What ends the transaction and not the worker."""
+        try:
+            yield
+        except _GivenUp:
+            pass
+        except (FilesGone, HandingBroken) as gone:
+            self._taken_away(gone)
+
     def _flush(self, order: ev.Flush) -> ev.Flushed:
         """The answer, whatever becomes of it."""
         try:
             return self._close(order)
         except DeadLetterRefused as why:
             return self._not_flushed(order, ev.Outcome.FAILED, str(why), final=True)
-        except FilesGone as gone:
+        except (FilesGone, HandingBroken) as gone:
             self._taken_away(gone)
             return self._not_flushed(order, ev.Outcome.FAILED, self._gone)
         except _GivenUp as why:
@@ -421,7 +456,7 @@ class Plane:
         now_ms = self._now_ms()
         return ev.Flushed(now_ms=now_ms, call=order.call, outcome=outcome, reason=reason, final=final)
 
-    def _taken_away(self, gone: FilesGone) -> None:
+    def _taken_away(self, gone: FilesGone | HandingBroken) -> None:
         """What is open is over, as whoever has rolled it back will say; if nobody says it, the core does."""
         log.info("%s: %s", self._transaction, gone, extra={"transaction": self._transaction})
         self._discard(self._transaction)
@@ -437,7 +472,8 @@ class Plane:
             islice((r for held in self._held for r in held.named(REJECTS_LISTED_MAX)), REJECTS_LISTED_MAX)
         )
         reject_count = sum(map(len, self._held))
-        self._writer, self._transaction, self._held = None, "", []
+        exchanged = self._exchanging
+        self._writer, self._exchanging, self._transaction, self._held = None, None, "", []
         return ev.Flushed(
             now_ms=self._now_ms(),
             call=order.call,
@@ -448,6 +484,8 @@ class Plane:
             event_times=self._seen.all(),
             columns=ddl_of(record_schema(self._writes.schema)) if self._is_wider else "",
             columns_from=self._stages.news() if self._is_wider else "",
+            handed=exchanged.handed if exchanged is not None else {},
+            taken=exchanged.taken if exchanged is not None else {},
         )
 
     @property
@@ -464,11 +502,17 @@ class Plane:
 
     def _letters_taken(self, count: int) -> None:
         if count:
-            self._set_aside_steps += 1
+            self._stepped()
+        else:
+            self._wrote(self._written)
+
+    def _stepped(self) -> None:
+        """A step that is not the writer's of files: dead letters are taken, others are waited for."""
+        self._other_steps += 1
         self._wrote(self._written)
 
     @contextlib.contextmanager
-    def _writing(self, writer: FileWriter) -> Iterator[FileWriter]:
+    def _writing(self, writer: W) -> Iterator[W]:
         began, uploaded_s = time.monotonic(), writer.upload_s
         yield writer
         uploaded_s = writer.upload_s - uploaded_s
@@ -478,4 +522,4 @@ class Plane:
     def _discard(self, transaction: str) -> None:
         if transaction == self._transaction and self._writer is not None:
             self._writer.discard()
-            self._writer, self._transaction, self._held = None, "", []
+            self._writer, self._exchanging, self._transaction, self._held = None, None, "", []

@@ -49,6 +49,8 @@ class WorkerSpec:
     zone: str = "UTC"
     align_ms: int = 0
     """No transaction spans a multiple of it, by that clock; 0: any may."""
+    homes: int = 0
+    """So many workers write the rows of one table partition; 0: each writes what it reads."""
     memory_bytes: int
     records_max: int = 0
     bytes_max: int = 0
@@ -72,7 +74,8 @@ class WorkerSpec:
     @property
     def memory(self) -> MemoryBudget:
         """How the worker's memory is divided."""
-        return MemoryBudget(self.memory_bytes, uploads=self.storage is not None)
+        exchanges = bool(self.homes)
+        return MemoryBudget(self.memory_bytes, uploads=self.storage is not None, exchanges=exchanges)
 
     @property
     def tuning(self) -> Tuning:

@@ -24,6 +24,7 @@ from control_topic.threads import guarded
 from coordinator import events as coordinator_events
 from coordinator.runner import Environment
 from participant import events as ev
+from participant.exchange.exchange import Exchange, host_towards
 from participant.source.fetcher import Fetcher, fetch_settings
 from participant.source.membership import Membership, MembershipCallbacks
 from participant.source.native import open_fetcher
@@ -31,7 +32,7 @@ from participant.source.reading import SourceCallbacks, SourceThread
 from participant.worker.coordinator_host import CoordinatorHost
 from participant.worker.lane import Lane, LaneCallbacks
 from participant.worker.metrics import Parts, measured
-from participant.worker.plane import PlaneCallbacks
+from participant.worker.plane import Arrived, PlaneCallbacks
 from participant.worker.reporter import Reporter
 from participant.worker.spec import Ended, WorkerSpec
 from table.port import UPSERT
@@ -66,6 +67,7 @@ class Worker:
         self._reader = ControlReader(
             spec.kafka, spec.control_topic, start="tail", pipeline=spec.pipeline, trust=spec.trust
         )
+        self._exchange = self._open_exchange()
         self._lane = Lane(
             spec,
             slot=slot,
@@ -82,6 +84,7 @@ class Worker:
                     release=lambda *what: self._source.release(*what),
                 ),
             ),
+            exchange=self._exchange,
         )
         self._membership = Membership(
             kafka=spec.kafka,
@@ -111,6 +114,25 @@ class Worker:
         )
         self._coordinator = self._coordinator_host()
         self._reporter = Reporter(self._table, self._report, self._on_directive, self._lane.failed)
+
+    def _open_exchange(self) -> Exchange | None:
+        """Where others hand rows over to this worker. It can do without: then nobody hands any over."""
+        spec = self._spec
+        if not spec.homes or spec.workers < 2:
+            return None
+        try:
+            return Exchange(
+                incarnation=self.incarnation,
+                token=spec.token,
+                host=host_towards(spec.table_address),
+                writers_max=spec.workers,
+                homes=spec.homes,
+                bytes_max=spec.memory.exchanged_bytes,
+                arrived=lambda: self._lane.plane.order(Arrived()),
+            )
+        except OSError as error:
+            log.warning("each worker writes what it reads (transaction.writers_per_partition): %s", error)
+            return None
 
     def _coordinator_host(self) -> CoordinatorHost:
         spec = self._spec
@@ -200,6 +222,8 @@ class Worker:
         self._stopping.set()
         self._reporter.stop()
         self._lane.close()
+        if self._exchange is not None:
+            self._exchange.close()
         self._table.close()
 
     # --- from the source's thread -----------------------------------------------------------------

@@ -51,6 +51,11 @@ class MemoryFiles:
         self._made = PartitionColumns(layout, layout.partition_bounds)
         self._name = writer_name
 
+    @property
+    def handing(self) -> None:
+        """See `table.port.TableFiles`."""
+        return None
+
     def shape(self, rows: Rows) -> MemoryRows:
         """The rows, less those without a key, or a table partition."""
         bad = np.zeros(rows.count, dtype=np.bool_)

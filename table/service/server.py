@@ -34,7 +34,7 @@ SERVER_OPTIONS = (
 )
 
 
-class _TokenCheck(grpc.ServerInterceptor):  # type: ignore[type-arg]  # generic in its stubs only
+class TokenCheck(grpc.ServerInterceptor):  # type: ignore[type-arg]  # generic in its stubs only
     """Refuses every call that does not carry the run's token, before it reads any of its message.
 
     The refusal takes its messages as a stream that nobody reads: a handler of one message is called when the
@@ -82,20 +82,21 @@ def serve(service: TableService, *, token: str, host: str = "127.0.0.1", port: i
         raise ValueError("the table service needs a token")
     server = grpc.server(
         ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="table-rpc"),
-        interceptors=[_TokenCheck(token)],
+        interceptors=[TokenCheck(token)],
         options=SERVER_OPTIONS,
         maximum_concurrent_rpcs=RPCS_MAX,
     )
     pb_grpc.add_TableServiceServicer_to_server(service, server)  # type: ignore[no-untyped-call]
     try:
-        bound = server.add_insecure_port(f"{_bracketed(host)}:{port}")
+        bound = server.add_insecure_port(f"{bracketed(host)}:{port}")
     except RuntimeError as error:
         raise OSError(f"the table service cannot listen on {host}:{port}: {error}") from error
     if bound == 0:
         raise OSError(f"the table service cannot listen on {host}:{port}")
     server.start()
-    return RunningServer(f"{_bracketed(host)}:{bound}", server)
+    return RunningServer(f"{bracketed(host)}:{bound}", server)
 
 
-def _bracketed(host: str) -> str:
+def bracketed(host: str) -> str:
+    """As it stands before a port."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host

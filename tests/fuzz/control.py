@@ -72,7 +72,7 @@ def _body(random: Random) -> m.Body:
         (
             m.RunAnnounce(address=text, table_epoch=random.randrange(2**64), started_at_ms=_offset(random)),
             m.CoordinatorClaim(),
-            m.ParticipantJoin(partitions=tuple(offsets)),
+            m.ParticipantJoin(partitions=tuple(offsets), takes_at=text),
             m.ParticipantLeave(partitions=tuple(offsets), transaction=text),
             m.ParticipantReady(),
             m.StartCommit(
@@ -81,6 +81,7 @@ def _body(random: Random) -> m.Body:
                 committed=offsets,
                 writers=dict.fromkeys(offsets, "i1"),
                 records_max=_offset(random),
+                takers=random.choice(({}, {"i1": text})) if offsets else {},
             ),
             m.EndRequest(transaction=text, reason=text),
             m.EndCommit(transaction=text, reason=_text(random)),
@@ -100,6 +101,8 @@ def _body(random: Random) -> m.Body:
                     m.Lost(partition=r.partition, start=r.start, next=r.next) for r in _ranges(random)
                 ),
                 behind=offsets,
+                handed={text: _offset(random)},
+                taken={_text(random): _offset(random)},
             ),
             m.AckCommit(transaction=text, instant=text, committed=offsets, took_ms=_took_ms(random)),
             m.AbortCommit(transaction=text, reason=text, cause=_text(random)),

@@ -169,7 +169,7 @@ BUGS = (
         "a_call_is_read_before_its_token",
         "A call of the table service is refused when all of its message is in memory.",
         Hole.STRANGERS,
-        {"table.service.server:_TokenCheck.__init__": read_whole},
+        {"table.service.server:TokenCheck.__init__": read_whole},
         of(
             "tests/unit/table/service/test_server.py",
             "test_a_strangers_large_messages_are_refused_before_they_are_read",

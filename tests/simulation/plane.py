@@ -11,6 +11,7 @@ from participant import events as ev
 from participant.source.witnesses import Known
 from table.faults import WorkerFault
 from table.memory.timeline import InstantPhase
+from tests.simulation.exchange import Exchange
 from tests.simulation.lake import Row
 from tests.simulation.scheduler import Channel
 from tests.simulation.source_log import ddl_of_fields, event_time_ms, is_absurd
@@ -85,6 +86,8 @@ class Plane:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._world = worker.world
+        network = worker.world.network
+        self.exchange = Exchange(worker, network) if network is not None else None
         self.positions: dict[SourcePartition, Position] = {}
         self._lanes: dict[SourcePartition, Lane] = {}
         self._orders = Channel()
@@ -369,6 +372,8 @@ class Plane:
         self._times, self._watermark_ms = {}, order.watermark_ms
         self._ended, self._writes = [], self._columns
         self.fault = WorkerFault.PIPELINE
+        if self.exchange is not None:
+            self.exchange.open(order)
 
     def _write(self, order: ev.Write) -> None:
         partition = order.partition
@@ -381,7 +386,8 @@ class Plane:
             if chunk.rows and self._writes != self._columns:  # files with fewer columns are ended
                 self._ended.append((self._writes, self._rows))
                 self._rows, self._writes = [], self._columns
-            self._rows.extend([(partition, offset, life) for offset in chunk.rows])
+            rows = [(partition, offset, life) for offset in chunk.rows]
+            self._rows.extend(rows if self.exchange is None else self.exchange.divided(rows))
             if chunk.rejected:
                 self._set_aside.append((partition, chunk))
             if chunk.witness is not None:
@@ -409,6 +415,38 @@ class Plane:
         if order.transaction != self._transaction:
             self._not_flushed(order, ev.Outcome.FAILED, "given up")
             return
+        if self.exchange is not None and self.exchange.transaction:
+            self.exchange.finish()
+            self._writing = order
+            self._await_others(order, self.exchange, 1)
+        else:
+            self._write_files(order, 1)
+
+    def _await_others(self, order: ev.Flush, exchange: Exchange, steps: int) -> None:
+        """All that they hand over is here before files are closed."""
+        if order is not self._writing:
+            return
+        world, worker = self._world, self._worker
+        exchange.look()
+        if exchange.broken:
+            self._forget()
+            self._not_flushed(order, ev.Outcome.FAILED, exchange.broken)
+            self._end_writing()
+        elif exchange.awaited:
+            self._step(order, steps)
+            delay_ms = exchange.wait_ms()
+            world.scheduler.at(delay_ms, worker, self._await_others, order, exchange, steps + 1)
+        else:
+            self._writing = None
+            self._rows.extend(exchange.rows)
+            self._write_files(order, steps)
+
+    def _forget(self) -> None:
+        self._rows, self._ended, self._set_aside, self._transaction = [], [], [], ""
+        if self.exchange is not None:
+            self.exchange.close()
+
+    def _write_files(self, order: ev.Flush, steps: int) -> None:
         self._began_open = not self._is_rolled_back()
         world = self._world
         slow_ms = world.chance.upto(world.flush_ms)
@@ -424,7 +462,7 @@ class Plane:
             world.scheduler.at(slow_ms, self._worker, self._close_in_one_step, order)
             return
         self._writing = order
-        self._write_on(order, world.scheduler.now_ms + slow_ms + row_ms, 1, endless)
+        self._write_on(order, world.scheduler.now_ms + slow_ms + row_ms, steps, endless)
 
     def _close_in_one_step(self, order: ev.Flush) -> None:
         """What is too short to be given up in between."""
@@ -444,18 +482,20 @@ class Plane:
             self._close(order)
             self._end_writing()
             return
-        now_ms = worker.clock_ms()
-        worker.post(
+        self._step(order, steps)
+        step_ms = world.chance.between(50, STEP_MAX_MS)
+        world.scheduler.at(step_ms, worker, self._write_on, order, ends_ms, steps + 1, endless)
+
+    def _step(self, order: ev.Flush, steps: int) -> None:
+        self._worker.post(
             ev.Wrote(
-                now_ms=now_ms,
+                now_ms=self._worker.clock_ms(),
                 transaction=order.transaction,
                 files=steps // 2,
                 size_bytes=steps,
                 steps=steps,
             )
         )
-        step_ms = world.chance.between(50, STEP_MAX_MS)
-        world.scheduler.at(step_ms, worker, self._write_on, order, ends_ms, steps + 1, endless)
 
     def _end_writing(self) -> None:
         """What was due meanwhile has its turn, orders first."""
@@ -473,11 +513,17 @@ class Plane:
             self._not_flushed(order, ev.Outcome.FAILED, refusal, final=True)
             return
         if (self._rows or self._ended) and self._began_open and self._is_rolled_back():
-            self._rows, self._ended, self._set_aside, self._transaction = [], [], [], ""
+            self._forget()
             self._not_flushed(order, ev.Outcome.FAILED, "its files were taken away")
             return
         rows, self._rows, self._transaction = self._rows, [], ""
         ended, self._ended = self._ended, []
+        exchange = self.exchange
+        exchanged = exchange is not None and bool(exchange.transaction)
+        handed = dict(exchange.handed) if exchange is not None and exchanged else {}
+        taken = dict(exchange.taken) if exchange is not None and exchanged else {}
+        if exchange is not None:
+            exchange.close()
         if (rows or ended) and not self._world.storage.timeline.available:
             self._give_up(order, "the table's storage is away", environment=True)
             return
@@ -504,6 +550,8 @@ class Plane:
                 witnesses=tuple(self._last[p] for p in sorted(self._last)),
                 event_times=tuple(self._times[p] for p in sorted(self._times)),
                 columns=ddl_of_fields(self._writes) if self._writes != self._begun else "",
+                handed={who: rows for who, rows in handed.items() if rows},
+                taken={who: rows for who, rows in taken.items() if rows},
             )
         )
         self._set_aside = []
@@ -537,4 +585,4 @@ class Plane:
 
     def _discard(self, order: ev.Discard) -> None:
         if order.transaction == self._transaction:
-            self._rows, self._ended, self._set_aside, self._transaction = [], [], [], ""
+            self._forget()

@@ -58,6 +58,7 @@ class Worker(Clocked):
                 progress_ms=world.write_timeout_ms // 4,
                 piece_records=10,
                 rejects_max=world.rejects_max,
+                takes_at=world.network.address(incarnation) if world.network is not None else "",
             )
         )
         self.witnesses = Remembered()

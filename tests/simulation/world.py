@@ -30,6 +30,8 @@ from tests.simulation.clocked import Clocked
 from tests.simulation.cores import Cores
 from tests.simulation.driver import Driver
 from tests.simulation.ending import Ending
+from tests.simulation.exchange import SEEDS as EXCHANGING
+from tests.simulation.exchange import Network
 from tests.simulation.group import Group
 from tests.simulation.hazards import SPOTS, Spot
 from tests.simulation.lake import Storage
@@ -125,6 +127,9 @@ class World:
         self.faults = fault_kinds.draw(self.chance.random)
         self._draw_shape()
         self._draw_writers()
+        if seed in EXCHANGING:
+            self.slots, self.partitions = max(2, self.slots), max(2, self.partitions)
+            self.faults.schema_gap_ms = 0  # as the configuration refuses both together
         draw_times(self)
         overrides.apply(self)
         self.clocks_hold = clocks_hold(self)
@@ -138,6 +143,8 @@ class World:
         self.drivers: list[Driver] = []
         self.workers: list[Worker] = []
         self.tail_began_ms: int | None = None
+        self.network = Network(self) if seed in EXCHANGING else None
+        """Over which workers hand rows over to each other; None where none does."""
         self.ending = Ending(self)
         self.has_genesis = False
         self.restarted = False

@@ -30,6 +30,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         *("control_topic", "table", "table.store", "table.hudi", "table.hudi.files", "table.hudi.reader"),
     ),
     "participant": ("control_topic",),
+    "participant.exchange": ("control_topic", "participant", "table", "table.service"),
     "participant.records": ("control_topic", "participant.records.registry", "table"),
     "participant.records.avro": (
         *("control_topic", "table", "participant.records", "participant.records.json"),

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from table.hudi.definition import widened
 from table.hudi.files.base_writer import TransactionWriter
+from table.hudi.files.handing import InsertHanding
 from table.hudi.files.log_writer import LogWriter
 from table.hudi.files.shaping import InsertRows, InsertShaper
 from table.hudi.files.upserts import Upserts, UpsertShaper
@@ -66,6 +67,11 @@ class HudiFiles:
         made._common = {**self._common, "layout": layout, "schema": made.schema}
         made._shaper = (UpsertShaper if self._upserts else InsertShaper)(layout, made.schema)
         return made
+
+    @property
+    def handing(self) -> InsertHanding | None:
+        """See `table.port.TableFiles`."""
+        return None if self._upserts else InsertHanding(self.schema.names)
 
     def writer(self, instant: str, tell: Tell) -> FileWriter:
         """Of the transaction whose instant this is."""

@@ -448,3 +448,34 @@ def test_what_is_owned_is_not_assigned_again() -> None:
     talk = ParticipantTalk().writing()
     with pytest.raises(IllegalEvent, match="events:0: assigned, but not given up since the last time"):
         talk.assigned(P0)
+
+
+# --- rows that others write -----------------------------------------------------------------------
+
+
+def test_it_says_where_it_takes_rows_with_each_join() -> None:
+    talk = ParticipantTalk(takes_at="here:7")
+    joins = sent([*talk.assigned(P0), *talk.hear(CoordinatorClaim(), epoch=2)], ParticipantJoin)
+    assert joins and all(join.takes_at == "here:7" for join in joins)
+
+
+def test_its_files_are_opened_with_the_takers_that_start_names() -> None:
+    takers = {"a": "here:7", "b": "there:8"}
+    talk = ParticipantTalk().joining()
+    body = StartCommit(transaction="t1", instant="i1", committed={P0: 0}, writers={P0: "a"}, takers=takers)
+    assert of(talk.hear(body), p.Open) == [p.Open(transaction="t1", instant="i1", takers=takers)]
+
+
+def test_it_reports_what_it_handed_over_and_took_and_says_the_same_again() -> None:
+    talk = ParticipantTalk().flushing()
+    (said,) = sent(talk.flushed(handed={"b": 3}, taken={"b": 4}), WriteStatus)
+    assert (said.handed, said.taken) == ({"b": 3}, {"b": 4})
+    assert sent(talk.end("t1"), WriteStatus) == [said]
+
+
+def test_rows_that_did_not_arrive_make_it_give_the_transaction_up_and_go_on() -> None:
+    talk = ParticipantTalk().flushing()
+    actions = talk.flushed(outcome=p.Outcome.FAILED, reason="what b was handing over broke off")
+    (leave,) = sent(actions, ParticipantLeave)
+    assert (leave.transaction, leave.reason) == ("t1", "what b was handing over broke off")
+    assert talk.core.state is State.JOINING and of(actions, p.Discard)

@@ -104,6 +104,7 @@ align = "0ms"
 zone = "UTC"
 write_timeout = "60s"
 write_limit = "10m"
+writers_per_partition = 0
 max_records = 0
 max_bytes = "2GB"
 max_consecutive_failures = 5

@@ -150,6 +150,7 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
             ],
             "last_records": [],
             "watermark_ms": None,
+            "takers": {},
         },
     ),
     (
@@ -162,6 +163,7 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
             "writers": [{"topic": "events", "partition": 0, "incarnation": "w0"}],
             "last_records": [],
             "watermark_ms": None,
+            "takers": {},
         },
     ),
     (
@@ -222,6 +224,8 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
                 {"topic": "events", "partition": 0, "offset": 29_999, "fingerprint": "00000000000000ff"}
             ],
             "behind": [],
+            "handed": {},
+            "taken": {},
         },
     ),
 ]

@@ -8,7 +8,7 @@ from participant.worker.memory import MemoryBudget
 
 SHARES = (
     "buffered_bytes", "encoding_bytes", "held_bytes", "fetched_bytes", "queued_bytes", "letters_bytes",
-    "batch_bytes",
+    "batch_bytes", "exchanged_bytes",
 )  # fmt: skip
 
 
@@ -21,8 +21,12 @@ def test_every_share_is_named_here() -> None:
         assert budget.idle_bytes == budget.buffered_bytes + budget.held_bytes
 
 
+@pytest.mark.parametrize("exchanges", [False, True])
 @pytest.mark.parametrize("uploads", [False, True])
 @pytest.mark.parametrize("per_worker_bytes", [64_000_000, 512_000_000, 8_000_000_000])
-def test_the_shares_leave_an_eighth_for_what_nobody_counts(per_worker_bytes: int, uploads: bool) -> None:
-    budget = MemoryBudget(per_worker_bytes, uploads)
+def test_the_shares_leave_an_eighth_for_what_nobody_counts(
+    per_worker_bytes: int, uploads: bool, exchanges: bool
+) -> None:
+    budget = MemoryBudget(per_worker_bytes, uploads, exchanges)
+    assert bool(budget.exchanged_bytes) is exchanges
     assert sum(getattr(budget, name) for name in SHARES) <= per_worker_bytes * 7 // 8

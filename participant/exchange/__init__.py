@@ -1,0 +1,1 @@
+"""Rows that one worker has read and another writes: docs/exchange.md."""

@@ -1,0 +1,107 @@
+"""Rows of inserts on their way from the worker that has read them to the one that writes them.
+
+They travel as an Arrow IPC stream of one batch (https://arrow.apache.org/docs/format/Columnar.html): the
+columns of `InsertRows`, the record key unless it is one of them, and the folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from table.hudi.files.base_file import PARTITION_PATH, RECORD_KEY
+from table.hudi.files.shaping import InsertRows
+from table.hudi.files.split import shared, taken
+
+KEY_PLACE = b"key"
+"""Metadata of the schema: which column is the record key as well."""
+
+
+class InsertHanding:
+    """See `table.port.Handing`. `names`: the columns of `InsertRows.table`."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = list(names)
+
+    def divided(
+        self, shaped: InsertRows, home_of: Callable[[str], int], count: int
+    ) -> list[InsertRows | None]:
+        """See `table.port.Handing`."""
+        folders = shaped.table_partition.dictionary.to_pylist()
+        homes = np.fromiter((home_of(folder) for folder in folders), dtype=np.int64, count=len(folders))
+        codes = homes[shaped.table_partition.indices.to_numpy()]
+        counts = np.bincount(codes, minlength=count)
+        found: list[InsertRows | None] = [None] * count
+        if not shaped.count:
+            return found
+        if counts.max() == shaped.count:
+            found[int(counts.argmax())] = shaped
+            return found
+        part_of = taken(shaped.table.append_column(RECORD_KEY, shaped.record_key))
+        order, ends = np.argsort(codes, kind="stable"), np.cumsum(counts)
+        for code in np.flatnonzero(counts).tolist():
+            places = order[ends[code] - counts[code] : ends[code]]
+            rows = part_of(places)
+            found[code] = InsertRows(
+                table=rows.drop_columns([RECORD_KEY]),
+                record_key=rows.column(RECORD_KEY),
+                table_partition=_few_folders(shaped.table_partition, places),
+            )
+        return found
+
+    def packed(self, parts: Sequence[InsertRows], bytes_max: int) -> Iterator[bytes]:
+        """See `table.port.Handing`."""
+        places = {_key_place(part) for part in parts}
+        key_place = places.pop() if len(places) == 1 else None
+        tables = []
+        for part in parts:
+            table = part.table
+            if key_place is None:
+                table = table.append_column(RECORD_KEY, part.record_key)
+            tables.append(table.append_column(PARTITION_PATH, part.table_partition))
+        whole = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+        if key_place is not None:
+            whole = whole.replace_schema_metadata({KEY_PLACE: str(key_place).encode()})
+        rows = max(1, whole.num_rows * bytes_max // max(1, whole.nbytes))
+        for start in range(0, whole.num_rows, rows):
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, whole.schema) as stream:
+                stream.write_table(whole.slice(start, rows))
+            yield sink.getvalue().to_pybytes()
+
+    def unpacked(self, raw: bytes) -> InsertRows:
+        """See `table.port.Handing`."""
+        try:
+            whole = pa.ipc.open_stream(pa.py_buffer(raw)).read_all()
+            whole.validate()
+        except (pa.ArrowException, OSError, LookupError) as error:
+            raise ValueError(f"{len(raw)} bytes that are no rows: {error}") from error
+        said = (whole.schema.metadata or {}).get(KEY_PLACE)
+        names = [*self._names, *([] if said is not None else [RECORD_KEY]), PARTITION_PATH]
+        if whole.column_names != names or not whole.num_rows:
+            raise ValueError(f"{whole.num_rows} rows of the columns {whole.column_names} instead of {names}")
+        folders = whole.column(PARTITION_PATH).combine_chunks()
+        if not pa.types.is_dictionary(folders.type) or folders.null_count:
+            raise ValueError("rows of no table partition")
+        return InsertRows(
+            table=whole.select(self._names).replace_schema_metadata(None),
+            record_key=whole.column(RECORD_KEY if said is None else int(said)),
+            table_partition=folders,
+        )
+
+
+def _key_place(part: InsertRows) -> int | None:
+    """Which column the record key shares its memory with; None where it is one of its own."""
+    *places, key = shared([*part.table.columns, part.record_key])
+    return key if key < len(places) else None
+
+
+def _few_folders(folders: pa.DictionaryArray, places: npt.NDArray[np.int64]) -> pa.DictionaryArray:
+    """Of these rows, with no other folders beside theirs: a frame need not tell all of a batch's."""
+    used, indices = np.unique(folders.indices.to_numpy()[places], return_inverse=True)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(indices.astype(np.int32)), folders.dictionary.take(pa.array(used))
+    )
