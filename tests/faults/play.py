@@ -31,7 +31,7 @@ PARTITIONS = 4
 MODULES = (
     *("kills", "pauses", "rivals", "clocks", "boundaries", "watermarks"),
     *("environment_*", "tables_*", "upserts_*", "services", "retentions", "slow_writers"),
-    *("stores", "stores_hdfs"),
+    *("exchanges", "stores", "stores_hdfs"),
 )
 
 Server = S3Server | HdfsServer

@@ -73,7 +73,7 @@ def transactions_longer_than_the_write_timeout(stage: Stage) -> Outcome:
 
 def _outcome(stage: Stage, *, write_timeout_s: int) -> Outcome:
     """Nothing was aborted, the table is exact, and less follows what took too long. The run has ended."""
-    run, messages = stage.current, _said(stage)
+    run, messages = stage.current, said(stage)
     _assert_exact(stage)
     plain(run)
     aborted = [one.body.reason for one in messages if isinstance(one.body, AbortCommit)]
@@ -131,7 +131,7 @@ def _await_end(stage: Stage) -> None:
         await_that("END of the first transaction", probe, deadline_s=BEGIN_S)
 
 
-def _said(stage: Stage) -> list[Message]:
+def said(stage: Stage) -> list[Message]:
     """All that stands on the control topic. The run has ended."""
     messages: list[Message] = []
     with _reader(stage) as reader:
