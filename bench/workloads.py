@@ -271,4 +271,21 @@ ENCODED: Mapping[str, Workload] = {
     for name, title, encoding in (("avro", "Avro", AVRO), ("protobuf", "Protobuf", PROTOBUF))
 }
 """The narrow records in other formats, of a schema registry."""
-EVERY: Mapping[str, Workload] = {**WORKLOADS, UPSERTS.name: UPSERTS, **ENCODED}
+SPREAD: Mapping[int, Workload] = {
+    count: _narrow(
+        f"spread-{count}",
+        f"narrow, {count:,} table partitions in each of ten source partitions",
+        value=_partitioned(count),
+        table_partitions=count,
+        weights=(1,) * 10,
+        interval_s=2.0,
+    )
+    for count in (500, 1_000, 5_000)
+}
+"""By table partitions: for many workers, each of which reads records of all of them."""
+EVERY: Mapping[str, Workload] = {
+    **WORKLOADS,
+    UPSERTS.name: UPSERTS,
+    **ENCODED,
+    **{one.name: one for one in SPREAD.values()},
+}
