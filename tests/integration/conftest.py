@@ -37,7 +37,14 @@ OURS = tuple(f"{ROOT}/{room}/" for room in ("table", "lockstep"))
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Local, of two threads; reads and writes Hudi tables, with SQL. Its JVM starts as a driver's."""
+    """As `local_spark` has it."""
+    session = local_spark()
+    yield session
+    session.stop()
+
+
+def local_spark() -> SparkSession:
+    """Of two threads; reads and writes Hudi tables, with SQL. Its JVM starts as a driver's."""
     needs = table_kind(HUDI).needs("s3a://lake/events")
     google = classified(store_needs("gs://lake/events").classified)
     google += resolve(AZURES)
@@ -61,8 +68,7 @@ def spark() -> Iterator[SparkSession]:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+    return session
 
 
 @pytest.fixture
