@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 from hudi import HudiReadOptions, HudiTable
 from pyspark.sql import SparkSession
 
@@ -20,7 +22,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
 SCHEMA = "event_id STRING NOT NULL, region STRING, ts TIMESTAMP"
 FIRST = datetime(2026, 11, 20, 22, 30, tzinfo=UTC)
-COUNT = 3_000
+COUNT, ROUNDS = 3_000, 4
+STARTED_S = 240
+"""A machine that does much else takes minutes to start Spark."""
 DAY = "date_format(to_utc_timestamp(ts, current_timezone()), 'yyyy-MM-dd')"
 
 
@@ -32,19 +36,32 @@ def events(first: int) -> Iterator[bytes]:
 
 
 def play(pipeline: Pipeline, by: list[str]) -> int:
-    """Records in four rounds, with a worker killed after the first and the coordinator's after the second."""
+    """All of them, each a row."""
     pipeline.settings |= {"record.schema": SCHEMA, "table.partition_by": json.dumps(by)}
-    run = pipeline.start()
-    for number in range(4):
+
+    def produce(first: int) -> int:
         for place in range(pipeline.partitions):
-            some = [one for at, one in enumerate(events(number * COUNT)) if at % pipeline.partitions == place]
+            some = [one for at, one in enumerate(events(first)) if at % pipeline.partitions == place]
             pipeline.produce_raw(some, partition=place)
+        return COUNT
+
+    in_rounds(pipeline, produce)
+    pipeline.assert_exact(ROUNDS * COUNT)
+    return ROUNDS * COUNT
+
+
+def in_rounds(pipeline: Pipeline, produce: Callable[[int], int]) -> None:
+    """Records in four rounds, with a worker killed after the first and the coordinator's after the second.
+
+    `produce`: those from this number on; how many of them are rows.
+    """
+    run, rows = pipeline.start(), 0
+    for number in range(ROUNDS):
+        rows += produce(number * COUNT)
         if number in (1, 2):
             run.kill_worker(coordinator=number == 2)
-        run.await_rows((number + 1) * COUNT)
+        run.await_rows(rows, deadline_s=STARTED_S)
     assert run.stop() == 0
-    pipeline.assert_exact(4 * COUNT)
-    return 4 * COUNT
 
 
 def test_rows_by_region_and_day_are_exact_found_by_day_and_shared_with_spark(
@@ -90,3 +107,80 @@ def test_rows_by_now_are_where_their_commits_instant_says_after_aborts_too(
     misplaced = f"concat(second, '/', region) != {folder} or _hoodie_partition_path != {folder}"
     assert table.where(misplaced).count() == 0
     assert table.select("second").distinct().count() > 2
+
+
+# --- late and absurd times ------------------------------------------------------------------------------
+
+HOUR_MS = 3_600_000
+BOUNDS = {"partition.max_age": "48h", "partition.max_ahead": "24h"}
+AGES_MS = (48 * HOUR_MS, -24 * HOUR_MS, 0, 3 * HOUR_MS, 48 * HOUR_MS + 1, -24 * HOUR_MS - 1, 10**12)
+"""Of times, before their records' timestamps in Kafka, in turn. The last three are beyond."""
+ALLOWED = 4
+
+
+class Aged:
+    """Records whose times are so much before their timestamps in Kafka, and the numbers of those beyond."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline, self._now_ms = pipeline, round(time.time() * 1_000)
+        self.beyond: set[int] = set()
+        pipeline.settings |= {"record.schema": SCHEMA, "table.partition_by": '["day(ts)"]', **BOUNDS}
+
+    def produce(self, first: int) -> int:
+        """COUNT of them from this number on; how many are not beyond."""
+        producer = Producer({**self._pipeline.kafka, "enable.idempotence": True})  # which keeps the order
+        before = len(self.beyond)
+        for number in range(first, first + COUNT):
+            stamp_ms, turn = self._now_ms - number, number % len(AGES_MS)
+            ts = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=stamp_ms - AGES_MS[turn])
+            value = {"event_id": f"e-{number}", "region": "a", "ts": ts.isoformat().replace("+00:00", "Z")}
+            producer.produce(
+                self._pipeline.topic,
+                json.dumps(value).encode(),
+                partition=number % self._pipeline.partitions,
+                timestamp=stamp_ms,
+            )
+            self.beyond |= {number} if turn >= ALLOWED else set()
+        assert producer.flush(30) == 0
+        return COUNT - (len(self.beyond) - before)
+
+
+def test_times_that_are_further_away_than_allowed_are_dead_letters_that_say_so_after_aborts_too(
+    pipeline: Pipeline,
+) -> None:
+    aged = Aged(pipeline)
+    pipeline.settings["record.on_error"] = "dead_letter"
+    in_rounds(pipeline, aged.produce)
+    verdict, beyond = pipeline.verify(), len(aged.beyond)
+    assert verdict["exact"] is True and beyond > 0, verdict
+    assert (verdict["rows"], verdict["rejected"]) == (ROUNDS * COUNT - beyond, beyond)
+    options = [part for one in pipeline.settings.items() for part in ("--set", "=".join(one))]
+    done = pipeline.command("dead-letters", "--output", "json", "--limit", "100000", *options)
+    *letters, _summary = [json.loads(line) for line in done.stdout.splitlines()]
+    why = "field ts: further from the record's timestamp than partition.max_age and partition.max_ahead allow"
+    assert {one["reason"] for one in letters} == {why}
+    assert {(one["partition"], one["offset"]) for one in letters} == {
+        (number % pipeline.partitions, number // pipeline.partitions) for number in aged.beyond
+    }
+
+
+def test_times_that_are_further_away_than_allowed_are_in_the_table_partition_for_such_after_aborts_too(
+    pipeline: Pipeline,
+) -> None:
+    aged = Aged(pipeline)
+    pipeline.settings["partition.beyond"] = "late"
+
+    def produce(first: int) -> int:
+        aged.produce(first)
+        return COUNT
+
+    in_rounds(pipeline, produce)
+    pipeline.assert_exact(ROUNDS * COUNT)
+    columns = ["event_id", "ts", "ts_day", "_hoodie_partition_path"]
+    late: set[str] = set()
+    for batch in HudiTable(str(pipeline.table)).read(HudiReadOptions(projection=columns)):
+        read = pa.record_batch(batch)
+        for event, ts, day, folder in zip(*(read[name].to_pylist() for name in columns), strict=True):
+            assert folder == day and day in ("late", ts.strftime("%Y-%m-%d"))
+            late |= {event} if day == "late" else set()
+    assert late == {f"e-{number}" for number in aged.beyond}
