@@ -33,6 +33,7 @@ ASYNC, INLINE, SCHEDULE, OFF = "async", "inline", "schedule", "off"
 to others; left to others altogether."""
 AS_KEY, AS_PARTITION, AS_ORDERING = "a record key", "a table partition", "an ordering field"
 AS_SORTED = "what rows are sorted by"
+AS_LOOKED_UP = "what rows are looked up by"
 """What a column may be beside its values, as people say it."""
 
 
@@ -57,6 +58,8 @@ class TableSpec:
     target_file_bytes: int = 120_000_000
     sort_fields: tuple[str, ...] = ()
     """Of inserts: by which rows are sorted when their files are put together."""
+    lookup_fields: tuple[str, ...] = ()
+    """Of inserts: those that files have filters of, for readers who look for one value."""
     ordering_field: str = ""
     """Of upserts: what decides between versions of a row; empty where the later one counts."""
     bucket_count: int = 0
@@ -109,6 +112,7 @@ class TableLayout:
     partition_bounds: Bounds = ANY_TIME
     ordering_field: str = ""
     source_position: bool = False
+    lookup_fields: tuple[str, ...] = ()
     created: bool = False
     """Whether it was missing."""
     body: Mapping[str, str | int | bool] = field(default_factory=dict)

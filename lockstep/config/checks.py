@@ -27,7 +27,7 @@ from participant.records.changes import EVOLVE, HALT
 from participant.records.kinds import ENVELOPES
 from table.kinds import HUDI, table_kind
 from table.partitioners.expressions import parsed, sources_of
-from table.port import AS_KEY, AS_ORDERING, AS_PARTITION, AS_SORTED, UPSERT
+from table.port import AS_KEY, AS_LOOKED_UP, AS_ORDERING, AS_PARTITION, AS_SORTED, UPSERT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,6 +56,7 @@ def check_schema(config: Config) -> Iterator[Problem]:
         return
     roles = [("table.key", name, AS_KEY) for name in config.table.key]
     roles += [("table.sort_by", name, AS_SORTED) for name in config.table.sort_by]
+    roles += [("table.bloom_filters", name, AS_LOOKED_UP) for name in config.table.bloom_filters]
     terms = parsed(config.table.partition_by)
     roles += [("table.partition_by", one.column, AS_PARTITION) for one in terms if not one.is_made]
     if config.table.ordering:
@@ -223,6 +224,9 @@ def _upserts_say_of_which_row(config: Config) -> Iterator[Problem]:
         if config.services.clustering != "off":
             sentence = 'means nothing to table.kind = "upsert", whose files are merged by services.compaction'
             yield Problem(settings=("services.clustering", "table.kind"), sentence=sentence)
+        if table.bloom_filters:
+            sentence = 'means nothing to table.kind = "upsert", whose base files Hudi writes: take it out'
+            yield Problem(settings=("table.bloom_filters", "table.kind"), sentence=sentence)
         return
     for name, given in (("ordering", table.ordering), ("delete_field", table.delete_field)):
         if given:

@@ -108,6 +108,7 @@ class Config(Section):
             kafka_columns=self.table.kafka_columns,
             target_file_bytes=self.table.target_file_bytes,
             sort_fields=self.table.sort_by,
+            lookup_fields=self.table.bloom_filters,
             ordering_field=self.ordering_field,
             bucket_count=self.table.buckets,
             source_position=self._brings_order,

@@ -107,6 +107,16 @@ class TableSection(Section):
         ),
         examples=[["user_id"]],
     )
+    bloom_filters: values.Names = Field(
+        default=(),
+        description=(
+            "Inserts: STRING, INT and BIGINT fields of which files get parquet's bloom filters, so that "
+            "readers who look for one value (`event_id = '…'`) leave out nearly all row groups that lack it, "
+            "as Spark does by itself. Each costs some two bytes a row; see "
+            "[operations](operations.md#what-readers-leave-out). Empty: none."
+        ),
+        examples=[["event_id"]],
+    )
     retention_ms: RetentionMs = Field(
         default="0",
         validate_default=True,

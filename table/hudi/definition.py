@@ -216,6 +216,7 @@ def layout(definition: Definition, spec: TableSpec, schema: str, *, created: boo
         ordering_field=spec.ordering_field,
         bucket_count=spec.bucket_count,
         source_position=spec.source_position,
+        lookup_fields=spec.lookup_fields,
         avro=with_meta_columns(schema),
         created=created,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from table.census import TableCensus
 from table.hudi.layout import META_FOLDER
 from table.port import (
+    AS_LOOKED_UP,
     AS_ORDERING,
     AS_SORTED,
     INSERT,
@@ -104,6 +105,7 @@ class Hudi:
     def column_problem(self, column: pa.Field, role: str) -> str:
         """Of types that engines spell differently in a key or in a folder's name."""
         from table.hudi.files.keys import check_key_field, check_ordering_field, check_sort_field
+        from table.hudi.files.lookup import check_lookup_field
         from table.schema import SchemaError
 
         try:
@@ -111,6 +113,8 @@ class Hudi:
                 check_ordering_field(column)
             elif role == AS_SORTED:
                 check_sort_field(column)
+            elif role == AS_LOOKED_UP:
+                check_lookup_field(column)
             else:
                 check_key_field(column, role)
         except SchemaError as error:

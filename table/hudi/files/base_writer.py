@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from control_topic.messages import DataFile
-from table.hudi.files import base_file
+from table.hudi.files import base_file, lookup
 from table.hudi.files.backlog import Backlog, Waiting
 from table.hudi.files.base_file import RECORD_KEY, KeyRange
 from table.hudi.files.dated import Dated
@@ -74,6 +74,7 @@ class TransactionWriter:
         tell: Tell | None = None,
     ) -> None:
         self._target_bytes = layout.target_file_bytes
+        self._lookup_fields = layout.lookup_fields
         self._schema = schema
         self._instant = instant
         self._dated = Dated(layout, instant)
@@ -200,7 +201,9 @@ class TransactionWriter:
         self._made += 1
         path = posixpath.join(partition, name)
         with self._files.storing(path), self._files.uploading():
-            file = _OpenFile(self._files, path, partition, sample, self._encodings.options(sample))
+            filters = lookup.filter_options(self._lookup_fields, sample)
+            options = {**self._encodings.options(sample), **filters}
+            file = _OpenFile(self._files, path, partition, sample, options)
         self._open.add(partition, file)
         return file
 
@@ -220,6 +223,7 @@ class _OpenFile:
         self._sink = files.store.sink(path)
         self._sample_rows = int(sample.num_rows)
         self._columns, self._row_groups = len(options["compression"]), 0
+        self._filter_bytes = lookup.held_bytes(options)
         self._writer = pq.ParquetWriter(self._sink, sample.schema, **options)
 
     @property
@@ -230,11 +234,13 @@ class _OpenFile:
     @property
     def held_bytes(self) -> int:
         of_writer = self._columns * (COLUMN_BYTES + CHUNK_BYTES * self._row_groups)
+        of_writer += self._filter_bytes * self._row_groups
         return of_writer + self._files.store.held_bytes(self.size_bytes)
 
     def is_outgrown_by(self, rows: int) -> bool:
         """Whether so many are to be encoded otherwise than its rows are."""
-        return outgrown(self._sample_rows, rows)
+        too_many = self._filter_bytes > 0 and lookup.outgrown(self._sample_rows, rows)
+        return too_many or outgrown(self._sample_rows, rows)
 
     def write(self, table: pa.Table, keys: pa.ChunkedArray) -> None:
         self._writer.write_table(table, row_group_size=table.num_rows)

@@ -31,7 +31,7 @@ from table.hudi.driver.session import Session
 from table.hudi.properties import SMALL_FILES, small_file_bytes
 from table.hudi.reader.timeline import Timeline
 from table.hudi.upkeep import plans
-from table.hudi.upkeep.counted import InputFile, check, count
+from table.hudi.upkeep.counted import Before, InputFile, check, count
 from table.hudi.upkeep.due import Done, Opener
 from table.hudi.upkeep.known_files import SEPARATOR, KnownFiles
 from table.hudi.upkeep.plans import OWNER, PendingPlan, Tidied
@@ -67,6 +67,11 @@ BLOOM_ENTRIES = "hoodie.index.bloom.num_entries"
 BLOOM_GROWS_BY = 1_000
 """Keys. What is rewritten has a bloom filter in its footer, which begins for so many and grows: by Hudi's own
 60,000 each file has 431 kB of it, however few its rows are."""
+ROW_GROUP = "hoodie.parquet.block.size"
+FILTERED_ROW_GROUP_BYTES = 16_000_000
+"""Where files have bloom filters: Hudi's writer makes none larger than 1 MB, which serves 800,000 rows."""
+FILTERS = "parquet.bloom.filter."
+"""Of Hadoop's configuration, by which Hudi's writer of parquet makes them; `#` and the column follow."""
 
 
 class Clustering:
@@ -90,10 +95,13 @@ class Clustering:
             "hoodie.clustering.plan.generation.use.local.engine.context": "true",  # without a Spark job
             CODEC: "zstd",  # as workers write; Hudi's own choice takes a multiple of the time
         }
+        self._lookup_fields = spec.lookup_fields
+        if spec.lookup_fields:
+            self._strategy[ROW_GROUP] = str(FILTERED_ROW_GROUP_BYTES)
         if spec.sort_fields:
             self._strategy[SORTED] = ",".join(spec.sort_fields)
         said = self._strategy.keys() | spec.properties.keys()
-        self._may_copy = not any(name.startswith(NEVER_COPIED) for name in said)
+        self._may_copy = not spec.lookup_fields and not any(name.startswith(NEVER_COPIED) for name in said)
         sizing = Sizing(
             small_below_bytes=self._small_below_bytes,
             target_bytes=spec.target_file_bytes,
@@ -168,7 +176,7 @@ class Clustering:
             return Done(planned.instant, f"{files} planned")
         doing(files)
         try:
-            carry_out(session, planned)
+            carry_out(session, planned, self._lookup_fields)
         except TableError:
             _remove_what_nobody_has(session, planned)
             raise
@@ -227,7 +235,7 @@ def plan(session: Session, owner: str) -> Planned | None:
     return plans.schedule(session, ACTION, owner, session.client.scheduleClustering, about)
 
 
-def carry_out(session: Session, planned: Planned) -> None:
+def carry_out(session: Session, planned: Planned, lookup_fields: Sequence[str] = ()) -> None:
     """Do what was planned. Raises `TableError`; `NotCopied` before anything is begun."""
     instant = planned.instant
     doing = f"clustering {instant} of table {session.path} was not completed"
@@ -250,9 +258,19 @@ def carry_out(session: Session, planned: Planned) -> None:
         before = count(session.store, planned.groups)
         if planned.copied and before.not_copied:
             raise NotCopied(instant, before.not_copied)
+        _make_filters(session, lookup_fields, before)
         with plans.completing(session, ACTION, instant, look):
             plans.begin(session, ACTION, instant)
             session.client.cluster(instant, True)
+
+
+def _make_filters(session: Session, fields: Sequence[str], before: Before) -> None:
+    """Rows that are written again have bloom filters of these columns."""
+    rows = max((-(-before.rows[folder] // count) for folder, count in before.groups.items()), default=0)
+    conf = session.client.getEngineContext().getStorageConf()
+    for name in fields:
+        conf.set(f"{FILTERS}enabled#{name}", "true")
+        conf.set(f"{FILTERS}expected.ndv#{name}", str(max(rows, 1)))
 
 
 def tidy(session: Session, pipeline: str) -> Tidied:

@@ -12,6 +12,8 @@ nothing of them for one without keys: of a bloom filter that only some files hav
 missing then, and whoever looks keys up by it (`hoodie.index.type` BLOOM) writes rows of theirs a second time.
 Filters of two sizes it cannot unite at all. Our files have the smallest and the largest key and no filter,
 and copies of them have; what Hudi itself has written has one, also what it has put together.
+
+Parquet's own bloom filters, of row groups, are lost in copies: files that have some are written again.
 """
 
 from __future__ import annotations
@@ -130,8 +132,16 @@ def _read(store: Store, file: InputFile) -> Footer:
         for leaf in leaves
     )
     said = {name.decode(errors="replace") for name in metadata.metadata or ()}
-    is_copied = KEY_FOOTERS <= said <= COPIED_FOOTERS
+    is_copied = KEY_FOOTERS <= said <= COPIED_FOOTERS and not _has_filters(metadata)
     return Footer(rows=metadata.num_rows, columns=columns, is_copied=is_copied)
+
+
+def _has_filters(metadata: pq.FileMetaData) -> bool:
+    """Whether a row group has a bloom filter of parquet's."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return any(
+        group.column(place).bloom_filter_offset for group in groups for place in range(group.num_columns)
+    )
 
 
 def _where(folder: str) -> str:

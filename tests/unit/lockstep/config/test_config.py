@@ -87,6 +87,7 @@ delete_field = ""
 kafka_columns = true
 target_file_size = "120MB"
 sort_by = []
+bloom_filters = []
 retention = "0ms"
 retention_pattern = ""
 retention_by = ""
@@ -594,6 +595,7 @@ UPSERT: Mapping[str, object] = {
         ({"table.ordering": "tz"}, "table.ordering: 'tz' is not a field of record.schema"),
         ({"table.ordering": "at"}, "table.ordering: column at: a DOUBLE cannot be an ordering field"),
         ({"table.ordering": "gone"}, "gone is BOOLEAN; rows are ordered by one of INT, BIGINT, TIMESTAMP"),
+        ({"table.bloom_filters": ["ts"]}, "table.bloom_filters: means nothing to table.kind"),
         ({"table.delete_field": "ts"}, "table.delete_field: 'ts' is not BOOLEAN"),
         ({"table.delete_field": "away"}, "table.delete_field: 'away' is not a field of record.schema"),
         ({"table.kind": "insert", "table.ordering": "ts"}, "table.ordering: means nothing to table.kind"),
@@ -641,6 +643,11 @@ def test_change_events_are_ordered_by_their_position_in_the_source() -> None:
             {"table.sort_by": ["dya"], "services.clustering": "async"},
             "table.sort_by: 'dya' is not a field of record.schema; did you mean day?",
         ),
+        (
+            {"table.bloom_filters": ["amount"], "record.schema": "event_id STRING, day DATE, amount DOUBLE"},
+            "table.bloom_filters: amount is DOUBLE; bloom filters are of STRING, INT, BIGINT",
+        ),
+        ({"table.bloom_filters": ["dya"]}, "'dya' is not a field of record.schema; did you mean day?"),
         ({"record.dead_letter_topic": "events"}, "record.dead_letter_topic: events is a source topic"),
         (
             {"record.dead_letter_topic": "lockstep-control-events"},

@@ -36,12 +36,13 @@ def write(
     rows: int,
     schema: pa.Schema = PLAIN,
     footers: Mapping[str, str] = NOTHING,
+    filters: Mapping[str, bool] | None = None,
 ) -> InputFile:
     columns = {one.name: pa.array([None if one.name == "b" else 1] * rows, one.type) for one in schema}
     table = pa.table(columns, schema=schema)
     with (
         store.sink(f"{folder}/{name}") as sink,  # type: ignore[attr-defined]
-        pq.ParquetWriter(sink, table.schema, store_schema=False) as writer,
+        pq.ParquetWriter(sink, table.schema, store_schema=False, bloom_filter_options=filters) as writer,
     ):
         writer.write_table(table)
         writer.add_key_value_metadata(footers)
@@ -105,6 +106,18 @@ def test_copied_are_files_that_say_the_range_of_their_keys_and_have_no_filter_of
     ours, other = KeyRange("a", "b").footers(), write(store, "y", "1", 1, footers=footers)
     groups = [[write(store, "x", "1", 1, footers=ours), write(store, "x", "2", 1, footers=ours)], [other]]
     assert count(store, groups).not_copied == (frozenset() if is_copied else {"y"})
+
+
+def test_a_file_with_bloom_filters_of_row_groups_is_not_copied_for_its_copy_would_lack_them(
+    store: LocalStore,
+) -> None:
+    said = KeyRange("a", "b").footers()
+    column = PLAIN.names[0]
+    groups = [
+        [write(store, "x", "1", 1, footers=said)],
+        [write(store, "y", "1", 1, footers=said, filters={column: True})],
+    ]
+    assert count(store, groups).not_copied == {"y"}
 
 
 def test_a_footer_that_cannot_be_read_is_no_verdict(store: LocalStore) -> None:
