@@ -12,7 +12,7 @@ from tests.simulation.crew import Crew, MemberLost, Task
 from tests.simulation.seeds import kept_seeds
 from tests.simulation.shrink import shrink
 
-USUALLY = 7_000
+USUALLY = 8_000
 """More than any seeded bug takes to be found; what is rarer is a soak's."""
 SEEDS = int(os.environ.get("LOCKSTEP_SIMULATION_SEEDS", USUALLY))
 TWICE = min(SEEDS, 500)
