@@ -296,6 +296,7 @@ class SimulatedSourceReader:
             chance=Chance(0),
             faults=Faults(),
             log=side.log,
+            network=None,
             on_data_loss=on_data_loss,
             on_error="fail",
             note=lambda *_: None,
