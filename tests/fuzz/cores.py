@@ -45,6 +45,7 @@ EXTREMES = {
     FieldDescriptor.TYPE_INT64: (-(2**63), -1, 0, 1, 2**63 - 1),
     FieldDescriptor.TYPE_SINT64: (-(2**63), -(2**63) + 1, -1, 0, 1, 2**63 - 1),
     FieldDescriptor.TYPE_FIXED64: (0, 1, 2**63, 2**64 - 1),
+    FieldDescriptor.TYPE_STRING: TEXTS,
 }
 STEP_MS = (0, 1, 50, 1_000, 60_000, 10**12)
 
@@ -58,7 +59,7 @@ def _fill(random: Random, message: ProtoMessage, length: int) -> None:
         repeated = field.is_repeated
         entry = field.message_type
         if entry is not None and entry.GetOptions().map_entry:
-            words = random.sample((*COMMIT_PARTS, *TEXTS[-3:]), length)
+            words = random.sample((*COMMIT_PARTS, WORKER, COORDINATOR, *TEXTS[-3:]), length)
             values = EXTREMES[entry.fields_by_name["value"].type]
             getattr(message, field.name).update({word: random.choice(values) for word in words})
             continue
@@ -68,10 +69,7 @@ def _fill(random: Random, message: ProtoMessage, length: int) -> None:
                 target = getattr(message, field.name)
                 _fill(random, target.add() if repeated else target, random.choice((0, 1, 1, 2)))
                 continue
-            if field.type == FieldDescriptor.TYPE_STRING:
-                value: Any = random.choice(TEXTS)
-            else:
-                value = random.choice(EXTREMES[field.type])
+            value: Any = random.choice(EXTREMES[field.type])
             if repeated:
                 getattr(message, field.name).append(value)
             else:
