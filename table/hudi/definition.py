@@ -25,6 +25,7 @@ from table.hudi.generators import (
     UnknownGenerator,
     fields_of_kinds,
     kept_of_generator,
+    not_with_times,
     timed_of,
 )
 from table.hudi.layout import HudiLayout
@@ -155,9 +156,8 @@ def _check_key_generator(definition: Definition, spec: TableSpec) -> None:
         ) from why
     if timed is None:
         return
-    if len(definition.key_fields) > 1:
-        several = "its key generator is TIMESTAMP, and known is how it spells one key field"
-        raise Contradiction(f"table {spec.path}: {several}: write to another path")
+    if why_not := not_with_times(definition.key_fields, spec):
+        raise Contradiction(f"table {spec.path}: {why_not}")
     record = parse_ddl(spec.ddl)
     for name in timed.fields:
         where = f"table {spec.path}: its key generator makes folders of {name} as of a time"

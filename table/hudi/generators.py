@@ -130,6 +130,20 @@ def timed_of(
     )
 
 
+def not_with_times(key_fields: Sequence[str], spec: TableSpec) -> str:
+    """Why a table with folders of times is not written as `spec` says; empty where it is."""
+    if len(key_fields) > 1:
+        return (
+            "its key generator is TIMESTAMP, and known is how it spells one key field: write to another path"
+        )
+    if spec.retention_ms and not spec.retention_field:
+        return (
+            "table.retention goes by folders, which its key generator makes of times, and rows without one "
+            "are in those of 1970: say table.retention_by, or take table.retention out"
+        )
+    return ""
+
+
 def kept_of_generator(properties: Mapping[str, str]) -> dict[str, str]:
     """Those that a key generator needs."""
     return {name: value for name, value in properties.items() if name.startswith(TIMEBASED) or name == PARSER}

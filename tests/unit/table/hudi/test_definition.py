@@ -48,6 +48,23 @@ def test_folders_of_times_are_made_as_a_tables_own_properties_say() -> None:
         check_table(Definition(properties=FITTING), replace(SPEC, properties=own))
 
 
+def test_by_folders_of_times_no_table_partition_ages_for_rows_without_one_are_in_1970() -> None:
+    """And their pattern is the table's, which `table.retention_pattern` may contradict: days for months."""
+    times = "hoodie.keygen.timebased."
+    said = {
+        "timestamp.type": "DATE_STRING",
+        "input.dateformat": "yyyy-MM-dd",
+        "output.dateformat": "yyyy-dd-MM",
+    }
+    own = {f"{times}{name}": value for name, value in said.items()}
+    found = Definition(properties={**FITTING, **own, "hoodie.table.keygenerator.type": "TIMESTAMP"})
+    by_path = replace(SPEC, retention_ms=86_400_000)
+    with pytest.raises(Contradiction, match=r"rows without one are in those of 1970: say table\.ret"):
+        check_table(found, by_path)
+    check_table(found, replace(by_path, retention_field="seen"))
+    check_table(Definition(properties=FITTING), by_path)
+
+
 def test_a_custom_key_generator_that_makes_folders_of_times_is_refused_for_its_readers() -> None:
     own = {
         "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
