@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from table.ages import NOTHING, UNKNOWN
 from table.errors import Unavailable
+from table.hudi.files.base_file import META_COLUMNS
 from table.hudi.upkeep.counted import AT_ONCE
 from table.store.port import Store
 
@@ -28,29 +29,37 @@ _PER_SECOND: Final[Mapping[str, int]] = {
 }
 
 
-def newest_ms(store: Store, folder: str, names: Sequence[str], field: str) -> dict[str, float]:
+def newest_ms(
+    store: Store, folder: str, names: Sequence[str], field: str, columns: Container[str]
+) -> dict[str, float]:
     """By the names of base files in a folder, what `table.ages` calls their age. Raises `Unavailable`.
+
+    `columns`: the table's. A file without the field is older than it, and one that has a column besides
+    these may have it under a former name: Hudi's schema on read keeps what was written before a RENAME.
 
     A DATE stands for its whole day, in UTC, and so is over when that is; a TIMESTAMP_NTZ is taken for UTC.
     """
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="footers") as readers:
         paths = [posixpath.join(folder, name) for name in names]
-        return dict(zip(names, readers.map(lambda path: _of_file(store, path, field), paths), strict=True))
+        return dict(
+            zip(names, readers.map(lambda path: _of_file(store, path, field, columns), paths), strict=True)
+        )
 
 
-def _of_file(store: Store, path: str, field: str) -> float:
+def _of_file(store: Store, path: str, field: str, columns: Container[str]) -> float:
     try:
         with store.source(path) as opened:
-            return _of_footer(pq.read_metadata(opened), field)
+            return _of_footer(pq.read_metadata(opened), field, columns)
     except (OSError, pa.ArrowException) as error:
         raise Unavailable(f"the footer of {store.place(path)} could not be read: {error}") from error
 
 
-def _of_footer(footer: pq.FileMetaData, field: str) -> float:
+def _of_footer(footer: pq.FileMetaData, field: str, columns: Container[str]) -> float:
     places = {footer.schema.column(place).path: place for place in range(footer.num_columns)}
-    if field not in places:  # older than the column, or no plain one
-        is_nested = any(path.startswith(f"{field}.") for path in places)
-        return UNKNOWN if is_nested else NOTHING
+    if field not in places:
+        others = {path.partition(".")[0] for path in places}.difference(META_COLUMNS)
+        is_older = field not in others and all(name in columns for name in others)
+        return NOTHING if is_older else UNKNOWN
     meaning = json.loads(footer.schema.column(places[field]).logical_type.to_json())
     newest = NOTHING
     for number in range(footer.num_row_groups):

@@ -10,6 +10,7 @@ from table.ages import FileAges
 from table.hudi.driver.asking import elements
 from table.hudi.driver.session import Session
 from table.hudi.upkeep.footers import newest_ms
+from table.partition_columns import columns_of
 from table.port import TableSpec
 from table.retention import expired, told_by
 
@@ -56,6 +57,7 @@ class ByField:
 
     def __init__(self, spec: TableSpec) -> None:
         self._field = spec.retention_field
+        self._columns = frozenset(columns_of(spec).names)
         self._ages = FileAges(spec.retention_ms)
 
     def find(self, session: Session, paths: Collection[str], busy: Collection[str], now_ms: int) -> Past:
@@ -82,7 +84,7 @@ class ByField:
             asked = [name for name, _ in zip(asked, budget, strict=False)]
             if not asked:
                 return
-            self._ages.learn(path, newest_ms(session.store, path, asked, self._field))
+            self._ages.learn(path, newest_ms(session.store, path, asked, self._field, self._columns))
             together = FOOTERS_TOGETHER
 
 

@@ -24,7 +24,7 @@ def said(folder: Path, column: pa.Array, field: str = "ts", **options: Any) -> f
     """Of a file with this column in row groups of two rows."""
     (folder / "p").mkdir()
     pq.write_table(pa.table({"ts": column}), folder / "p" / NAME, row_group_size=2, **options)
-    return newest_ms(LocalStore(folder), "p", [NAME], field)[NAME]
+    return newest_ms(LocalStore(folder), "p", [NAME], field, {"ts", "later"})[NAME]
 
 
 @pytest.mark.parametrize("kind", [UTC_US, pa.timestamp("us"), pa.timestamp("ms"), pa.timestamp("ns")])
@@ -67,6 +67,19 @@ def test_a_file_that_is_older_than_the_column_holds_nothing_of_it(tmp_path: Path
     assert said(tmp_path, pa.array([1], UTC_US), "later") == NOTHING
 
 
+@pytest.mark.parametrize("field", ["TS", "at"])
+def test_a_file_with_a_column_that_the_table_has_no_more_may_hold_it_under_a_former_name(
+    tmp_path: Path, field: str
+) -> None:
+    """It was renamed, or is in other letters: its rows may be young."""
+    (tmp_path / "p").mkdir()
+    columns = {"_hoodie_commit_time": ["1"], "id": [1], "ts": pa.array([1], UTC_US)}
+    pq.write_table(pa.table(columns), tmp_path / "p" / NAME)
+    there = {"id", field}
+    assert newest_ms(LocalStore(tmp_path), "p", [NAME], field, there) == {NAME: UNKNOWN}
+    assert newest_ms(LocalStore(tmp_path), "p", [NAME], field, {*there, "ts"}) == {NAME: NOTHING}
+
+
 @pytest.mark.parametrize(
     ("column", "options"),
     [
@@ -85,4 +98,4 @@ def test_what_says_no_time_says_that_it_does_not_know(
 
 def test_a_file_that_is_not_there_is_no_answer(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=f"the footer of .*{NAME} could not be read"):
-        newest_ms(LocalStore(tmp_path), "p", [NAME], "ts")
+        newest_ms(LocalStore(tmp_path), "p", [NAME], "ts", {"ts"})
