@@ -129,6 +129,15 @@ class Wrote(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TakenAway(Event):
+    """The open transaction's files are gone before END, or can never be whole: nothing more is written."""
+
+    transaction: str
+    reason: str
+    """A sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flushed(Event):
     """The answer to `Flush`.
 

@@ -30,6 +30,7 @@ from participant.events import (
     Received,
     Settings,
     Stop,
+    TakenAway,
     Wrote,
 )
 from participant.intake import Intake
@@ -222,16 +223,22 @@ class Rounds:
         if event.outcome is Outcome.FAILED and event.final:
             self._refuse(work, event.reason)
         elif event.outcome is Outcome.FAILED:
-            self._taken_away(work, event)
+            self._taken_away(work, event, event.reason)
         elif event.outcome is Outcome.UNKNOWN:
             self.stop(event.reason, failed=True)
         else:
             self._report(event, work)
 
-    def _taken_away(self, work: Work, event: Flushed) -> None:
+    def on_taken_away(self, event: TakenAway) -> None:
+        """Before END. Until that is heard here, what goes to its files goes nowhere, and stays in memory."""
+        work = self._work()
+        if event.transaction == work.id:
+            self._taken_away(work, event, event.reason)
+
+    def _taken_away(self, work: Work, event: Event, reason: str) -> None:
         """Its files are gone: it is rolled back, which we have not heard yet, or can never be committed."""
         self.abandon()
-        self._leave_again(work.id, event.reason)
+        self._leave_again(work.id, reason)
         self.repeats.soon(event.now_ms)
 
     def _report(self, event: Flushed, work: Work) -> None:

@@ -44,6 +44,7 @@ from participant.events import (
     OffsetsFetched,
     Outranked,
     Revoked,
+    TakenAway,
     Tick,
     Tuned,
     Wrote,
@@ -120,7 +121,7 @@ _ALWAYS: Row = {
     Tuned: step("on_tuned"),
     Tick: step("on_tick"),
 }
-_LATE: Row = {Wrote: IGNORE, Flushed: IGNORE}
+_LATE: Row = {Wrote: IGNORE, TakenAway: IGNORE, Flushed: IGNORE}
 """The data plane's last words about a transaction that was given up. It obeys in order: before the files of a
 later one are flushed, all has been said about the earlier ones."""
 _OUTLIVED: Row = {
@@ -146,6 +147,7 @@ TABLE: Final[Mapping[State, Row]] = {
         StartCommit: step("rounds.on_start", State.JOINING),
         EndCommit: step("rounds.on_end", State.FLUSHING, State.JOINING),
         Buffered: step("on_buffered", State.JOINING),
+        TakenAway: step("rounds.on_taken_away", State.JOINING),
         Tick: step("rounds.on_tick_writing"),
     },
     State.FLUSHING: {
@@ -154,6 +156,7 @@ TABLE: Final[Mapping[State, Row]] = {
         StartCommit: step("rounds.on_start", State.WRITING, State.JOINING),
         EndCommit: step("rounds.on_end_flushing"),
         Wrote: step("rounds.on_wrote"),
+        TakenAway: IGNORE,
         Flushed: step("rounds.on_flushed", State.PREPARED, State.JOINING, State.STOPPED),
     },
     State.PREPARED: {

@@ -46,7 +46,7 @@ class Exchange:
     """`writers_max`: how many workers there are. `homes`: how many of them write a table partition's rows.
 
     `bytes_max`: what is held for others and what they sent, together. `arrived`: called by any thread when
-    others have handed over something. Raises `OSError` where it cannot listen.
+    others have handed over something, or cannot be reached. Raises `OSError` where it cannot listen.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class Exchange:
         self._homes: Homes | None = None
         self._bytes_max = bytes_max // 2
         self._changed = Condition()
+        self._arrived = arrived
         self._inbox = Inbox(self._bytes_max, self._changed, arrived)
         self._channels: dict[str, grpc.Channel] = {}
         streams_max = STREAMS_EACH * writers_max + STREAMS_SPARE
@@ -109,6 +110,7 @@ class Exchange:
             token=self._token,
             bytes_max=self._bytes_max // 2,
             changed=self._changed,
+            arrived=self._arrived,
             channel_to=self._channel_to,
         )
         return ExchangingWriter(

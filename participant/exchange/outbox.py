@@ -31,7 +31,7 @@ def _as_it_is(frame: bytes) -> bytes:
 class Outbox:
     """Of one transaction, used by the plane's thread. `takers`: incarnation -> address.
 
-    `changed`: notified with everything that happens here.
+    `changed`: notified with everything that happens here. `arrived`: called when a stream has broken.
     """
 
     def __init__(
@@ -43,10 +43,12 @@ class Outbox:
         token: str,
         bytes_max: int,
         changed: Condition,
+        arrived: Callable[[], None],
         channel_to: Callable[[str], grpc.Channel],
     ) -> None:
         self._bytes_max = bytes_max
         self._changed = changed
+        self._arrived = arrived
         self._held_bytes = 0
         self._over = False
         self._broken = ""
@@ -64,7 +66,7 @@ class Outbox:
     def offer(self, who: str, frame: bytes) -> bool:
         """False while there is no room. Raises `HandingBroken` where a stream is."""
         with self._changed:
-            self._check()
+            self.check()
             if self._held_bytes and self._held_bytes + len(frame) > self._bytes_max:
                 return False
             self._put(who, frame)
@@ -80,7 +82,7 @@ class Outbox:
     def is_taken(self) -> bool:
         """Whether everybody has all that was for them. Raises `HandingBroken` where a stream is broken."""
         with self._changed:
-            self._check()
+            self.check()
             return not self._waiting
 
     def close(self) -> None:
@@ -91,7 +93,8 @@ class Outbox:
         for call in self._calls:
             call.cancel()  # type: ignore[no-untyped-call]
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises `HandingBroken` where a stream is broken."""
         if self._broken:
             raise HandingBroken(self._broken)
 
@@ -122,7 +125,10 @@ class Outbox:
         with self._changed:
             self._waiting.discard(who)
             error = None if self._over or call.cancelled() else call.exception()
-            if error is not None and not self._broken:
+            breaks = error is not None and not self._broken
+            if breaks:
                 said = error.details() if isinstance(error, grpc.Call) else str(error)
                 self._broken = f"rows could not be handed over to {who}: {said}"
             self._changed.notify_all()
+        if breaks:
+            self._arrived()

@@ -77,7 +77,8 @@ class ExchangingWriter:
         raise HandingBroken("rows with other columns than the run began with cannot be handed over")
 
     def take(self) -> None:
-        """Write what others have handed over so far."""
+        """Write what others have handed over so far. Raises `HandingBroken` where that is no use any more."""
+        self._outbox.check()
         while (found := self._inbox.take()) is not None:
             sender, frame = found
             try:

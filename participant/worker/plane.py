@@ -52,7 +52,7 @@ log = logging.getLogger("lockstep.plane")
 
 
 class Arrived:
-    """Others have handed over rows."""
+    """Others have handed over rows, or will not take ours."""
 
 
 Order = Fetched | ev.Rewind | ev.Drop | ev.Open | ev.Write | ev.Flush | ev.Discard | Arrived
@@ -434,7 +434,9 @@ class Plane:
         except _GivenUp:
             pass
         except (FilesGone, HandingBroken) as gone:
+            transaction = self._transaction
             self._taken_away(gone)
+            self._post(ev.TakenAway(now_ms=self._now_ms(), transaction=transaction, reason=self._gone))
 
     def _flush(self, order: ev.Flush) -> ev.Flushed:
         """The answer, whatever becomes of it."""
@@ -457,7 +459,7 @@ class Plane:
         return ev.Flushed(now_ms=now_ms, call=order.call, outcome=outcome, reason=reason, final=final)
 
     def _taken_away(self, gone: FilesGone | HandingBroken) -> None:
-        """What is open is over, as whoever has rolled it back will say; if nobody says it, the core does."""
+        """What is open is over. Whoever has rolled it back says so; where nobody has, the core does."""
         log.info("%s: %s", self._transaction, gone, extra={"transaction": self._transaction})
         self._discard(self._transaction)
         self._gone = str(gone)

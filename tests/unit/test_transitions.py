@@ -209,6 +209,7 @@ class ParticipantWalk(ParticipantTalk):
             ),
             p.Blocked: p.Blocked(now_ms=now_ms, partition=P0, generation=generation),
             p.Wrote: p.Wrote(now_ms=now_ms, transaction="t1", files=1, size_bytes=9, steps=2),
+            p.TakenAway: p.TakenAway(now_ms=now_ms, transaction="t1", reason="x"),
             p.Flushed: p.Flushed(now_ms=now_ms, call=self.asked or self.ask()),
             p.Outranked: p.Outranked(now_ms=now_ms, epoch=2),
             p.EffectFailed: p.EffectFailed(now_ms=now_ms, reason="x"),
@@ -227,6 +228,7 @@ PARTICIPANT_KINDS = [
     p.Buffered,
     p.Blocked,
     p.Wrote,
+    p.TakenAway,
     p.Flushed,
     p.Outranked,
     p.EffectFailed,
@@ -266,7 +268,8 @@ def test_what_is_illegal_for_the_participant_is_what_its_shell_promises_never_to
     """It lets go of a core that has ended, and says nothing of files after it has answered their Flush."""
     table, state = participant_table.TABLE, participant_table.State
     illegal = {(of, kind) for of in state for kind in PARTICIPANT_KINDS if kind not in table[of]}
-    flushed = {(of, kind) for of in (state.WAITING, state.PREPARED) for kind in (p.Wrote, p.Flushed)}
+    said = (p.Wrote, p.TakenAway, p.Flushed)
+    flushed = {(of, kind) for of in (state.WAITING, state.PREPARED) for kind in said}
     assert illegal == flushed | {(state.STOPPED, kind) for kind in PARTICIPANT_KINDS}
 
 

@@ -423,6 +423,17 @@ def test_files_that_are_taken_away_end_the_transaction_and_not_the_worker() -> N
     assert not of(talk.hear(AbortCommit(transaction="t1", reason="another worker died")), p.Stop)
 
 
+def test_files_that_are_taken_away_before_end_end_the_transaction_at_once() -> None:
+    talk = ParticipantTalk().writing()
+    assert talk.feed(p.TakenAway(now_ms=0, transaction="t0", reason="of another")) == []
+    actions = talk.feed(p.TakenAway(now_ms=0, transaction="t1", reason="taken away"))
+    (leave,) = sent(actions, ParticipantLeave)
+    assert (leave.transaction, leave.reason) == ("t1", "taken away")
+    assert of(actions, p.Discard) == [p.Discard(transaction="t1")]
+    assert of(actions, p.Rewind) and sent(actions, ParticipantJoin)
+    assert talk.core.state is State.JOINING
+
+
 def test_flushes_are_answered_in_the_order_they_were_asked_for() -> None:
     """Also those that were given up: one thread writes, and does so one after the other."""
     talk = ParticipantTalk().flushing()

@@ -189,6 +189,24 @@ def test_where_one_gives_the_transaction_up_the_other_does_and_both_go_on(ends: 
     assert sum(file.rows for one in done for file in one.files) == 2 * RECORDS
 
 
+def test_what_breaks_off_in_the_middle_is_told_at_once(ends: list[End]) -> None:
+    """Else more and more would be read, and written nowhere, until END, which may be long."""
+    a, b = ends
+    for end in ends:
+        end.open("t1", takers(ends))
+    await_that("a stream from b", lambda: a.exchange._inbox._streaming)
+    b.plane.order(ev.Discard(transaction="t1"))
+    gone = a.answer(ev.TakenAway)
+    assert (gone.transaction, "b" in gone.reason) == ("t1", True)
+
+
+def test_a_taker_that_is_gone_is_told_at_once_though_nothing_comes_from_it(ends: list[End]) -> None:
+    a, b = ends
+    b.exchange.close()
+    a.open("t1", takers(ends))
+    assert "handed over to b" in a.answer(ev.TakenAway).reason
+
+
 def test_a_transaction_that_is_given_up_is_not_waited_for(ends: list[End]) -> None:
     a, b = ends
     for end in ends:
