@@ -119,7 +119,8 @@ class Plane:
         self._told_ms = 0
         self._written = Written()
         self._other_steps = 0
-        self._given_up = ""
+        self._given_up: set[str] = set()
+        """Transactions that are to be discarded and are not yet."""
         self._gone = ""
         self._held: list[HeldRejects] = []
         self._last: dict[SourcePartition, Witness] = {}
@@ -152,7 +153,7 @@ class Plane:
         A transaction that is given up is not written to its end first.
         """
         if isinstance(order, ev.Discard):
-            self._given_up = order.transaction
+            self._given_up.add(order.transaction)
         self._queue.put(order)
 
     def stop(self, timeout_s: float) -> bool:
@@ -218,6 +219,7 @@ class Plane:
                 self._post(self._flush(order))
             case ev.Discard():
                 self._discard(order.transaction)
+                self._given_up.discard(order.transaction)
             case Arrived():
                 self._take_from_others()
 
@@ -385,7 +387,7 @@ class Plane:
     def _wrote(self, written: Written) -> None:
         """A step of the writer's; of many in a short time the first is told."""
         self._written = written
-        if self._given_up and self._given_up == self._transaction:
+        if self._transaction in self._given_up:
             raise _GivenUp(f"{self._transaction} was given up")  # the order to remove the files is next
         now_ms = self._now_ms()
         if now_ms - self._told_ms < TELL_MS:

@@ -109,7 +109,7 @@ class Plane:
         self._began_open = False
         self._writing: ev.Flush | None = None
         self._closing = False
-        self._given_up = ""
+        self._given_up: set[str] = set()
         self._went_on_ms = 0
         self._queued: dict[Channel, deque[tuple[Any, tuple[Any, ...]]]] = {
             self._orders: deque(),
@@ -278,7 +278,7 @@ class Plane:
             case ev.Flush():
                 self._through(self._orders, self._flush, order)
             case ev.Discard():
-                self._given_up = order.transaction
+                self._given_up.add(order.transaction)
                 self._through(self._orders, self._discard, order)
                 writing = self._writing
                 if writing and order.transaction == writing.transaction:  # not written to its end first
@@ -428,7 +428,10 @@ class Plane:
             return
         world, worker = self._world, self._worker
         exchange.look()
-        if exchange.broken:
+        if order.transaction in self._given_up:
+            self._not_flushed(order, ev.Outcome.FAILED, "given up")
+            self._end_writing()
+        elif exchange.broken:
             self._forget()
             self._not_flushed(order, ev.Outcome.FAILED, exchange.broken)
             self._end_writing()
@@ -473,7 +476,7 @@ class Plane:
         """A step of a long flush, and word of it; beyond the limit, unless the faults are over before."""
         if order is not self._writing:
             return
-        if order.transaction == self._given_up:
+        if order.transaction in self._given_up:
             self._not_flushed(order, ev.Outcome.FAILED, "given up")
             self._end_writing()
             return
@@ -584,5 +587,6 @@ class Plane:
         return not fails
 
     def _discard(self, order: ev.Discard) -> None:
+        self._given_up.discard(order.transaction)
         if order.transaction == self._transaction:
             self._forget()

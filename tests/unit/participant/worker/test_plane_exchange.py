@@ -218,6 +218,24 @@ def test_a_transaction_that_is_given_up_is_not_waited_for(ends: list[End]) -> No
     b.plane.order(ev.Discard(transaction="t1"))
 
 
+def test_of_two_transactions_that_are_given_up_at_once_the_first_is_not_waited_for_either(
+    ends: list[End],
+) -> None:
+    """A process that wakes up hears of many in a moment."""
+    a, b = ends
+    a.open("t1", takers(ends))
+    a.plane.order(ev.Flush(call=1, transaction="t1"))
+    a.answer(ev.Wrote)
+    a.plane.order(ev.Discard(transaction="t1"))
+    a.open("t2", takers(ends))
+    a.plane.order(ev.Discard(transaction="t2"))
+    b.open("t2", takers(ends))
+    assert "t1 was given up" in a.answer(ev.Flushed).reason
+    a.open("t3", {})
+    a.plane.order(ev.Flush(call=2, transaction="t3"))
+    assert a.answer(ev.Flushed).outcome is ev.Outcome.SUCCEEDED
+
+
 def test_files_of_upserts_are_nobody_elses() -> None:
     upserts = replace(
         LAYOUT,
