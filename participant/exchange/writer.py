@@ -16,15 +16,13 @@ from participant.exchange.inbox import Inbox
 from participant.exchange.outbox import Outbox
 from table.port import FileWriter, Handing
 
-FRAME_BYTES_MAX = 16 * 1024 * 1024
-"""Rows of one batch for one taker may be many. Nor is a message of gRPC's of any size."""
-
 WAIT_S = 0.1
 """So often, while it waits for others, it says that it gets on."""
 
 
 class ExchangingWriter:
-    """See `table.port.FileWriter`. `inner`: writes. `frame_bytes`: rows go out in frames of about so much.
+    """See `table.port.FileWriter`. `inner`: writes. `frame_bytes`: rows go out in frames of about so much,
+    also those of a large batch: each thread of the taker's server holds one beside what is counted.
 
     `waits`: called now and then while others are waited for; what it raises ends that.
     """
@@ -124,7 +122,7 @@ class ExchangingWriter:
 
     def _send(self, who: str) -> None:
         del self._sizes[who]
-        for frame in self._handing.packed(self._parts.pop(who), FRAME_BYTES_MAX):
+        for frame in self._handing.packed(self._parts.pop(who), self._frame_bytes):
             while not self._outbox.offer(who, frame):
                 self.take()
                 self._wait()

@@ -6,7 +6,7 @@ columns of `InsertRows`, the record key unless it is one of them, and the folder
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from table.hudi.files.split import shared, taken
 
 KEY_PLACE = b"key"
 """Metadata of the schema: which column is the record key as well."""
+PLACE_DIGITS_MAX = 6
 
 
 class InsertHanding:
@@ -79,8 +80,8 @@ class InsertHanding:
             whole.validate()
         except (pa.ArrowException, OSError, LookupError) as error:
             raise ValueError(f"{len(raw)} bytes that are no rows: {error}") from error
-        said = (whole.schema.metadata or {}).get(KEY_PLACE)
-        names = [*self._names, *([] if said is not None else [RECORD_KEY]), PARTITION_PATH]
+        place = _place(whole.schema.metadata, len(self._names))
+        names = [*self._names, *([] if place is not None else [RECORD_KEY]), PARTITION_PATH]
         if whole.column_names != names or not whole.num_rows:
             raise ValueError(f"{whole.num_rows} rows of the columns {whole.column_names} instead of {names}")
         folders = whole.column(PARTITION_PATH).combine_chunks()
@@ -88,9 +89,19 @@ class InsertHanding:
             raise ValueError("rows of no table partition")
         return InsertRows(
             table=whole.select(self._names).replace_schema_metadata(None),
-            record_key=whole.column(RECORD_KEY if said is None else int(said)),
+            record_key=whole.column(RECORD_KEY if place is None else place),
             table_partition=folders,
         )
+
+
+def _place(metadata: Mapping[bytes, bytes] | None, columns: int) -> int | None:
+    """Which of so many columns a frame says is the record key as well. Raises `ValueError`."""
+    said = (metadata or {}).get(KEY_PLACE)
+    if said is None:
+        return None
+    if not said.isdigit() or len(said) > PLACE_DIGITS_MAX or int(said) >= columns:
+        raise ValueError(f"the record key is no column {said[:20]!r}")
+    return int(said)
 
 
 def _key_place(part: InsertRows) -> int | None:

@@ -103,6 +103,17 @@ def test_rows_of_another_table_are_refused() -> None:
         InsertHanding([*SCHEMA.names, "more"]).unpacked(frame)
 
 
+@pytest.mark.parametrize("place", [b"99", b"-1", b"one", b"9" * 5_000, "²".encode()])
+def test_a_key_that_is_no_column_is_refused(place: bytes) -> None:
+    (frame,) = HANDING.packed([rows(10)], FRAME_BYTES)
+    whole = pa.ipc.open_stream(frame).read_all().replace_schema_metadata({b"key": place})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, whole.schema) as stream:
+        stream.write_table(whole)
+    with pytest.raises(ValueError, match="is no column"):
+        HANDING.unpacked(sink.getvalue().to_pybytes())
+
+
 def test_bytes_by_chance_are_refused() -> None:
     random = np.random.default_rng(1)
     (frame,) = HANDING.packed([rows(10)], FRAME_BYTES)
