@@ -20,7 +20,7 @@ CHUNK = 100
 FAILED_MAX = 3
 """So many failing seeds are made small and shown; then it stops."""
 
-pytestmark = pytest.mark.timeout(900)  # a backstop only: every task of the crew has a bound of its own
+pytestmark = pytest.mark.timeout(1_800)  # a backstop only: every task of the crew has a bound of its own
 
 
 def chunks(do: str, count: int) -> Iterator[Task]:
