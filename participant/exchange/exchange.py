@@ -167,8 +167,7 @@ class Exchange:
         with contextlib.suppress(grpc.RpcError):
             for frame in frames:
                 if frame == END:
-                    self._inbox.ended(transaction, sender)
-                    return True
+                    return self._inbox.ended(transaction, sender)
                 if not self._inbox.put(transaction, sender, frame, context.is_active):
                     return False
         return False

@@ -111,12 +111,14 @@ class Inbox:
             self._arrived()
         return True
 
-    def ended(self, transaction: str, sender: str) -> None:
-        """That was all of this sender's."""
+    def ended(self, transaction: str, sender: str) -> bool:
+        """That was all of this sender's. False where the transaction is over here: nobody has it then."""
         with self._changed:
-            if self._transaction == transaction:
-                self._awaited.discard(sender)
-                self._changed.notify_all()
+            if self._transaction != transaction:
+                return False
+            self._awaited.discard(sender)
+            self._changed.notify_all()
+            return True
 
     def broke(self, transaction: str, sender: str) -> None:
         """A stream is over, and its sender did not say that this was all."""
