@@ -63,12 +63,17 @@ class Repeats:
 
     # --- JOIN and READY -------------------------------------------------------------------------
 
+    @property
+    def joining(self) -> ParticipantJoin:
+        """What we own, and where we take rows."""
+        partitions = tuple(sorted(self._intake.owned))
+        return ParticipantJoin(partitions=partitions, takes_at=self._settings.takes_at)
+
     def join(self, now_ms: int) -> None:
         """Say what we own."""
         if self._intake.owned:
             self._joined_ms = now_ms
-            partitions = tuple(sorted(self._intake.owned))
-            self._machine.send(ParticipantJoin(partitions=partitions, takes_at=self._settings.takes_at))
+            self._machine.send(self.joining)
 
     def join_again(self, now_ms: int) -> None:
         if now_ms - self._joined_ms >= self._join_wait_ms:

@@ -10,7 +10,6 @@ from control_topic.messages import (
     EndCommit,
     EndRequest,
     Offsets,
-    ParticipantJoin,
     ParticipantLeave,
     SourcePartition,
     StartCommit,
@@ -377,7 +376,7 @@ class Rounds:
     def _leave_again(self, transaction: str, reason: str = "") -> None:
         partitions = tuple(sorted(self.intake.owned))
         self.machine.send(ParticipantLeave(partitions=partitions, transaction=transaction, reason=reason))
-        self.machine.send(ParticipantJoin(partitions=partitions, takes_at=self._settings.takes_at))
+        self.machine.send(self.repeats.joining)
 
     def stop(self, reason: str, *, failed: bool) -> None:
         """The worker ends: what is open goes, and the others hear of it."""

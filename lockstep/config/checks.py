@@ -15,7 +15,7 @@ from lockstep.config.partitions import (
     check_terms,
     upserts_stay_where_they_are,
 )
-from lockstep.config.problems import Problem, nearest
+from lockstep.config.problems import Problem, no_field
 from lockstep.config.properties import refused_hudi_properties, refused_kafka_properties
 from lockstep.config.registry_section import check_registry
 from lockstep.config.retention import check_retention, retention_is_of_table_partitions_that_may_go
@@ -87,7 +87,7 @@ def _field_problem(config: Config, columns: pa.Schema, name: str, role: str) -> 
     """Why the field cannot have this role, or an empty string."""
     known = [column.name for column in columns]
     if name not in known:
-        return f"{name!r} is not a field of record.schema{nearest(name, known)}"
+        return no_field(name, known)
     return table_kind(config.table.format).column_problem(columns.field(name), role)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lockstep.config.problems import Problem, nearest
+from lockstep.config.problems import Problem, no_field
 from table.watermark import KAFKA_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ def check_event_time(record: RecordSection, columns: pa.Schema) -> Iterator[Prob
 
     settings = ("record.event_time", "record.schema")
     if name not in columns.names:
-        known = [*columns.names, KAFKA_TIMESTAMP]
-        sentence = f"{name!r} is not a field of record.schema{nearest(name, known)}"
-        yield Problem(settings=settings, sentence=sentence)
+        yield Problem(settings=settings, sentence=no_field(name, [*columns.names, KAFKA_TIMESTAMP]))
         return
     kind = columns.field(name).type
     if scale_of(kind, record.event_time_unit) is None:

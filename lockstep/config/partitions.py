@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lockstep.config.problems import Problem, nearest
+from lockstep.config.problems import Problem, no_field
 from table.partitioners.expressions import Term, parsed
 from table.port import UPSERT
 
@@ -25,7 +25,7 @@ def check_terms(config: Config, columns: pa.Schema) -> Iterator[Problem]:
             continue
         name = term.source.field
         if term.source.is_of_records and name not in columns.names:
-            sentence = f"{name!r} is not a field of record.schema{nearest(name, columns.names)}"
+            sentence = no_field(name, columns.names)
             yield Problem(settings=("table.partition_by", "record.schema"), sentence=sentence)
             continue
         try:

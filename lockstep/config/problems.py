@@ -54,6 +54,11 @@ def shown(value: object) -> str:
         return "a value that holds a number of more than 64 bits"
 
 
+def no_field(name: str, known: Sequence[str]) -> str:
+    """What is wrong with a name that is none of these, the fields of `record.schema` among them."""
+    return f"{name!r} is not a field of record.schema{nearest(name, known)}"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """`; did you mean …?` for the nearest of the known names, or nothing where none is near.
 

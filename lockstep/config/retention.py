@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lockstep.config.problems import Problem, nearest
+from lockstep.config.problems import Problem, no_field
 from table.partitioners.expressions import KAFKA_TIMESTAMP, TablePartitions, parsed
 from table.port import UPSERT
 from table.retention import told_by
@@ -64,8 +64,7 @@ def check_retention(config: Config, columns: pa.Schema) -> Iterator[Problem]:
     name = table.retention_by
     if name:
         if name not in types and name != KAFKA_TIMESTAMP:
-            known = nearest(name, [*types, KAFKA_TIMESTAMP])
-            sentence = f"{name!r} is not a field of record.schema{known}"
+            sentence = no_field(name, [*types, KAFKA_TIMESTAMP])
             yield Problem(settings=("table.retention_by", "record.schema"), sentence=sentence)
         elif types.get(name, TIMES[0]) not in TIMES:
             sentence = (

@@ -103,7 +103,6 @@ class Plane:
     ) -> None:
         self._callbacks = callbacks
         self._exchange = exchange
-        self._exchanging: ExchangingWriter | None = None
         self._holds = Holds()
         self._dead_letters = dead_letters
         self._post = post
@@ -378,9 +377,9 @@ class Plane:
         self.fault = WorkerFault.PIPELINE  # what failed before was given up, and the worker has outlived it
         self._writes = self._files
         self._writer = self._writes.writer(order.instant, self._wrote)
-        self._exchanging, handing = None, self._writes.handing
+        handing = self._writes.handing
         if order.takers and self._exchange is not None and handing is not None:
-            self._writer = self._exchanging = self._exchange.writer(
+            self._writer = self._exchange.writer(
                 self._writer, handing, order.transaction, order.takers, self._stepped
             )
 
@@ -424,8 +423,8 @@ class Plane:
                     self._seen.add(order.partition, chunk.times)
 
     def _take_from_others(self) -> None:
-        if self._exchanging is not None and self._writer is self._exchanging:
-            with self._giving_up(), self._writing(self._exchanging) as writer:
+        if isinstance(self._writer, ExchangingWriter):
+            with self._giving_up(), self._writing(self._writer) as writer:
                 writer.take()
 
     @contextlib.contextmanager
@@ -476,8 +475,8 @@ class Plane:
             islice((r for held in self._held for r in held.named(REJECTS_LISTED_MAX)), REJECTS_LISTED_MAX)
         )
         reject_count = sum(map(len, self._held))
-        exchanged = self._exchanging
-        self._writer, self._exchanging, self._transaction, self._held = None, None, "", []
+        exchanged = self._writer if isinstance(self._writer, ExchangingWriter) else None
+        self._writer, self._transaction, self._held = None, "", []
         return ev.Flushed(
             now_ms=self._now_ms(),
             call=order.call,
@@ -526,4 +525,4 @@ class Plane:
     def _discard(self, transaction: str) -> None:
         if transaction == self._transaction and self._writer is not None:
             self._writer.discard()
-            self._writer, self._exchanging, self._transaction, self._held = None, None, "", []
+            self._writer, self._transaction, self._held = None, "", []

@@ -70,7 +70,7 @@ class HudiCensus:
                 continue  # archived since it was listed
             with timeline.decoding(one.requested, one.action):
                 if one.action == REPLACING:
-                    self._replaced[one] = _replaced(metadata)
+                    self._replaced[one] = replaced_groups(metadata)
                 schema = schema_in(metadata)
                 if is_new and schema:
                     self._schemas.hear(one.requested, timeline.time_ms(one.completed), schema)
@@ -87,6 +87,7 @@ def known_of(finished: Sequence[Finished], pending: Collection[str], replaced: G
     )
 
 
-def _replaced(metadata: Mapping[str, Any]) -> Groups:
+def replaced_groups(metadata: Mapping[str, Any]) -> Groups:
+    """Those that a completed instant has taken out, by its metadata."""
     taken_out = metadata.get("partitionToReplaceFileIds") or {}
     return frozenset((folder, str(one)) for folder, ids in taken_out.items() for one in ids or ())

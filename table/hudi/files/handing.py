@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from table.hudi.files.base_file import PARTITION_PATH, RECORD_KEY
 from table.hudi.files.shaping import InsertRows
-from table.hudi.files.split import shared, taken
+from table.hudi.files.split import divide, shared
 
 KEY_PLACE = b"key"
 """Metadata of the schema: which column is the record key as well."""
@@ -34,22 +33,14 @@ class InsertHanding:
         folders = shaped.table_partition.dictionary.to_pylist()
         homes = np.fromiter((home_of(folder) for folder in folders), dtype=np.int64, count=len(folders))
         codes = homes[shaped.table_partition.indices.to_numpy()]
-        counts = np.bincount(codes, minlength=count)
+        rows = shaped.table.append_column(RECORD_KEY, shaped.record_key)
+        rows = rows.append_column(PARTITION_PATH, shaped.table_partition)
         found: list[InsertRows | None] = [None] * count
-        if not shaped.count:
-            return found
-        if counts.max() == shaped.count:
-            found[int(counts.argmax())] = shaped
-            return found
-        part_of = taken(shaped.table.append_column(RECORD_KEY, shaped.record_key))
-        order, ends = np.argsort(codes, kind="stable"), np.cumsum(counts)
-        for code in np.flatnonzero(counts).tolist():
-            places = order[ends[code] - counts[code] : ends[code]]
-            rows = part_of(places)
+        for code, part in divide(rows, codes, count, rows_least=1).parts:
             found[code] = InsertRows(
-                table=rows.drop_columns([RECORD_KEY]),
-                record_key=rows.column(RECORD_KEY),
-                table_partition=_few_folders(shaped.table_partition, places),
+                table=part.drop_columns([RECORD_KEY, PARTITION_PATH]),
+                record_key=part.column(RECORD_KEY),
+                table_partition=_few_folders(part.column(PARTITION_PATH).combine_chunks()),
             )
         return found
 
@@ -110,9 +101,9 @@ def _key_place(part: InsertRows) -> int | None:
     return key if key < len(places) else None
 
 
-def _few_folders(folders: pa.DictionaryArray, places: npt.NDArray[np.int64]) -> pa.DictionaryArray:
-    """Of these rows, with no other folders beside theirs: a frame need not tell all of a batch's."""
-    used, indices = np.unique(folders.indices.to_numpy()[places], return_inverse=True)
+def _few_folders(folders: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same with no other folders beside them: a frame need not tell all of a batch's."""
+    used, indices = np.unique(folders.indices.to_numpy(), return_inverse=True)
     return pa.DictionaryArray.from_arrays(
         pa.array(indices.astype(np.int32)), folders.dictionary.take(pa.array(used))
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -41,30 +41,31 @@ def divide(rows: pa.Table, codes: Codes, count: int, *, rows_least: int = 0) -> 
         return Divided([], rows, codes)
     if counts.max() == rows.num_rows:
         return Divided([(int(counts.argmax()), rows)], rows.slice(0, 0), codes[:0])
-    part_of = taken(rows)
+    taken = _Taken(rows)
     codes = codes.astype(np.min_scalar_type(count))
     order = np.argsort(codes, kind="stable")  # of so small numbers a radix sort
     ends = np.cumsum(counts)
     parts = [
-        (code, part_of(order[ends[code] - counts[code] : ends[code]]))
+        (code, taken(order[ends[code] - counts[code] : ends[code]]))
         for code in np.flatnonzero(whole).tolist()
     ]
     left = np.flatnonzero(~whole[codes])
-    return Divided(parts, part_of(left) if len(left) else rows.slice(0, 0), codes[left])
+    return Divided(parts, taken(left) if len(left) else rows.slice(0, 0), codes[left])
 
 
-def taken(rows: pa.Table) -> Callable[[npt.NDArray[np.int64]], pa.Table]:
-    """What copies rows by their places; columns of the same memory are copied once, and share it again."""
-    schema, same = rows.schema, shared(rows.columns)
-    firsts = sorted(set(same))
-    places_of = [firsts.index(first) for first in same]
-    once = rows.select(firsts).combine_chunks()  # and not in every `take`
+class _Taken:
+    """Copies rows; columns of the same memory are copied once, and share it again."""
 
-    def take(places: npt.NDArray[np.int64]) -> pa.Table:
-        part = once.take(pa.array(places))
-        return pa.Table.from_arrays([part.column(place) for place in places_of], schema=schema)
+    def __init__(self, rows: pa.Table) -> None:
+        self._schema = rows.schema
+        same = shared(rows.columns)
+        firsts = sorted(set(same))
+        self._places = [firsts.index(first) for first in same]
+        self._rows = rows.select(firsts).combine_chunks()  # once, not in every `take`
 
-    return take
+    def __call__(self, places: npt.NDArray[np.int64]) -> pa.Table:
+        part = self._rows.take(pa.array(places))
+        return pa.Table.from_arrays([part.column(place) for place in self._places], schema=self._schema)
 
 
 # --- columns that share memory ------------------------------------------------------------------------

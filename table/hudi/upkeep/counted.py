@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,6 +31,8 @@ import pyarrow.parquet as pq
 from table.errors import Refused, Unavailable
 from table.hudi.files.base_file import MAX_KEY_FOOTER, MIN_KEY_FOOTER, SPARK_VERSION_FOOTER
 from table.store.port import Store
+
+T = TypeVar("T")
 
 AT_ONCE = 8
 """Footers: most of it is waiting, where the store is far."""
@@ -112,17 +114,25 @@ def check(store: Store, before: Before, made: Sequence[InputFile], *, copied: bo
 
 def read(store: Store, files: Iterable[InputFile]) -> list[Footer]:
     """Footers, in the same order. Raises `Unavailable`."""
+    return told_by_footers(store, [posixpath.join(file.folder, file.name) for file in files], _footer)
+
+
+def told_by_footers(store: Store, paths: Sequence[str], told: Callable[[pq.FileMetaData], T]) -> list[T]:
+    """Of base files, in the same order. Raises `Unavailable`."""
+
+    def of(path: str) -> T:
+        try:
+            with store.source(path) as opened:
+                metadata = pq.read_metadata(opened)
+        except (OSError, pa.ArrowException) as error:
+            raise Unavailable(f"the footer of {store.place(path)} could not be read: {error}") from error
+        return told(metadata)
+
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="footers") as readers:
-        return list(readers.map(lambda file: _read(store, file), files))
+        return list(readers.map(of, paths))
 
 
-def _read(store: Store, file: InputFile) -> Footer:
-    path = posixpath.join(file.folder, file.name)
-    try:
-        with store.source(path) as opened:
-            metadata = pq.read_metadata(opened)
-    except (OSError, pa.ArrowException) as error:
-        raise Unavailable(f"the footer of {store.place(path)} could not be read: {error}") from error
+def _footer(metadata: pq.FileMetaData) -> Footer:
     leaves = (metadata.schema.column(place) for place in range(metadata.num_columns))
     columns = tuple(
         (

@@ -9,16 +9,13 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Container, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from table.ages import NOTHING, UNKNOWN
-from table.errors import Unavailable
 from table.hudi.files.base_file import META_COLUMNS
-from table.hudi.upkeep.counted import AT_ONCE
+from table.hudi.upkeep.counted import told_by_footers
 from table.store.port import Store
 
 DAY_MS: Final = 86_400_000
@@ -39,19 +36,9 @@ def newest_ms(
 
     A DATE stands for its whole day, in UTC, and so is over when that is; a TIMESTAMP_NTZ is taken for UTC.
     """
-    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="footers") as readers:
-        paths = [posixpath.join(folder, name) for name in names]
-        return dict(
-            zip(names, readers.map(lambda path: _of_file(store, path, field, columns), paths), strict=True)
-        )
-
-
-def _of_file(store: Store, path: str, field: str, columns: Container[str]) -> float:
-    try:
-        with store.source(path) as opened:
-            return _of_footer(pq.read_metadata(opened), field, columns)
-    except (OSError, pa.ArrowException) as error:
-        raise Unavailable(f"the footer of {store.place(path)} could not be read: {error}") from error
+    paths = [posixpath.join(folder, name) for name in names]
+    found = told_by_footers(store, paths, lambda footer: _of_footer(footer, field, columns))
+    return dict(zip(names, found, strict=True))
 
 
 def _of_footer(footer: pq.FileMetaData, field: str, columns: Container[str]) -> float:

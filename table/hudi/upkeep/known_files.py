@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from control_topic.messages import DataFile
-from table.hudi.census.census import REPLACING, known_of
+from table.hudi.census.census import REPLACING, known_of, replaced_groups
 from table.hudi.census.files import base_files
 from table.hudi.layout import META_FOLDER, file_id
 from table.hudi.reader.stored import unavailable
@@ -82,8 +82,7 @@ class KnownFiles:
                 with suppress(FileNotFoundError):  # archived since it was listed
                     metadata = timeline.metadata(one)
                     with timeline.decoding(one.requested, one.action):
-                        gone = _replaced(metadata)
-                        replaced.update((folder, file_id) for folder, ids in gone.items() for file_id in ids)
+                        replaced |= replaced_groups(metadata)
         try:
             found, is_whole = base_files(
                 timeline.store.sizes(leaving_out=(META_FOLDER,)),
