@@ -34,6 +34,7 @@ from participant import events as p
 from participant.core import Participant
 from participant.rejects_max import RejectsMax
 from participant.transitions import TABLE as PARTICIPANT_TABLE
+from participant.transitions import State as ParticipantState
 from tests.unit.conversation import P0, P1, P2, message
 
 PLACES = (P0, P1, P2)
@@ -209,6 +210,9 @@ def _of_the_shell(random: Random, core: Participant, now_ms: int) -> p.Event:
     if draw > 0.985:
         tuning = Tuning(interval_ms=500, write_timeout_ms=900, max_records=random.choice((0, 6)), max_bytes=0)
         return p.Tuned(now_ms=now_ms, tuning=tuning)
+    if core.state is ParticipantState.WRITING and draw > 0.97:
+        which = core.work.id if core.work is not None and random.random() < 0.8 else f"t{random.randrange(3)}"
+        return p.TakenAway(now_ms=now_ms, transaction=which, reason="x")
     if draw < 0.32:
         return random.choice((p.Leave(now_ms=now_ms, reason="x"), p.EffectFailed(now_ms=now_ms, reason="x")))
     resolved = [place for place, owned in sorted(core.owned.items()) if owned.resolved and not owned.blocked]
