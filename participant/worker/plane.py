@@ -7,29 +7,19 @@ Decoding and encoding happen in Rust and in Arrow's C++, without the interpreter
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
-from typing import TypeVar
 
 import pyarrow as pa
 
-from control_topic.messages import REJECTS_LISTED_MAX, SourcePartition, Witness
+from control_topic.messages import SourcePartition
 from control_topic.threads import guarded
 from participant import events as ev
-from participant.errors import (
-    DeadLetterRefused,
-    DeadLetterUnavailable,
-    HandingBroken,
-    ParticipantError,
-)
 from participant.exchange.exchange import Exchange
-from participant.exchange.writer import ExchangingWriter
-from participant.records.errors import RecordsError, SchemasUnavailable
+from participant.records.errors import SchemasUnavailable
 from participant.records.event_time import BatchTimes
 from participant.records.port import Decoded
 from participant.records.raw import RawBatch
@@ -38,15 +28,13 @@ from participant.source.dead_letters import DeadLetters
 from participant.source.fetched import Fetched
 from participant.source.witnesses import last_before
 from participant.worker.buffers import Chunk, Meters, PartitionBuffer
-from participant.worker.event_times import SeenTimes
 from participant.worker.holds import LONGEST_S, Holds
 from participant.worker.queues import ByteQueue
 from participant.worker.stages import Stages
-from table.errors import FilesGone, StorageError
+from participant.worker.writing import FAILURES, Writing
 from table.faults import WorkerFault
-from table.port import FileWriter, Shaped, Written
+from table.port import Shaped
 from table.schema import record_schema
-from table.widening import ddl_of
 
 log = logging.getLogger("lockstep.plane")
 
@@ -57,19 +45,11 @@ class Arrived:
 
 Order = Fetched | ev.Rewind | ev.Drop | ev.Open | ev.Write | ev.Flush | ev.Discard | Arrived
 
-W = TypeVar("W", bound=FileWriter)
-
 IDLE_S = 1.0
-TELL_MS = 100
-"""Between two words on how far the files are."""
 
 
 def _kinds_of(columns: pa.Schema) -> tuple[list[str], list[pa.DataType]]:
     return columns.names, columns.types
-
-
-FAILURES = (ParticipantError, RecordsError, StorageError, OSError, pa.ArrowException)
-"""What the world may do to it. The worker ends; a fresh one may do better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +61,6 @@ class PlaneCallbacks:
 
     hold: Callable[[SourcePartition, int, str], None]
     release: Callable[[SourcePartition, int], None]
-
-
-class _GivenUp(Exception):
-    """The transaction that is being written is to be discarded."""
 
 
 class Plane:
@@ -102,7 +78,6 @@ class Plane:
         exchange: Exchange | None = None,
     ) -> None:
         self._callbacks = callbacks
-        self._exchange = exchange
         self._holds = Holds()
         self._dead_letters = dead_letters
         self._post = post
@@ -112,21 +87,15 @@ class Plane:
         self._stages = stages
         self._files = stages.files
         self._columns = _kinds_of(record_schema(stages.files.schema))
-        self._writes = stages.files
-        self._writer: FileWriter | None = None
-        self._transaction = ""
-        self._told_ms = 0
-        self._written = Written()
-        self._other_steps = 0
-        self._given_up: set[str] = set()
-        """Transactions that are to be discarded and are not yet."""
-        self._gone = ""
-        self._held: list[HeldRejects] = []
-        self._last: dict[SourcePartition, Witness] = {}
-        self._seen = SeenTimes()
         self.meters = Meters()
-        self.fault = WorkerFault.PIPELINE
-        """Whose it was, where the thread has ended."""
+        self._writing = Writing(
+            stages=stages,
+            dead_letters=dead_letters,
+            exchange=exchange,
+            post=post,
+            now_ms=now_ms,
+            meters=self.meters,
+        )
         self._stopping = threading.Event()
         self._thread = threading.Thread(
             target=guarded("plane", self._run, self._failed), name="plane", daemon=True
@@ -152,7 +121,7 @@ class Plane:
         A transaction that is given up is not written to its end first.
         """
         if isinstance(order, ev.Discard):
-            self._given_up.add(order.transaction)
+            self._writing.to_discard(order.transaction)
         self._queue.put(order)
 
     def stop(self, timeout_s: float) -> bool:
@@ -161,6 +130,11 @@ class Plane:
         self._queue.put(None)
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
+
+    @property
+    def fault(self) -> WorkerFault:
+        """Whose it was, where the thread has ended."""
+        return self._writing.fault
 
     @property
     def queued_bytes(self) -> int:
@@ -180,20 +154,11 @@ class Plane:
                     return
                 self._try_held()
         except FAILURES as error:
-            self._failed(self._blamed(error))
+            self._failed(self._writing.blamed(error))
         finally:
-            if self._writer is not None:
-                self._writer.discard()
+            self._writing.stop()
             if self._dead_letters is not None:
                 self._dead_letters.close()
-
-    def _blamed(self, error: Exception) -> str:
-        """The reason as a sentence; whose fault it was is kept."""
-        if isinstance(error, DeadLetterUnavailable):
-            self.fault = WorkerFault.DEAD_LETTERS
-        elif isinstance(error, StorageError | OSError):
-            self.fault = WorkerFault.STORAGE
-        return str(error) or type(error).__name__
 
     def _failed(self, reason: str) -> None:
         log.debug("the data plane stops: %s", reason)  # the driver says it when the worker has ended
@@ -210,17 +175,15 @@ class Plane:
                 self._holds.drop(order.partition)
                 self._buffers.pop(order.partition, None)
             case ev.Open():
-                self._open(order)
+                self._writing.open(order, self._files)
             case ev.Write():
-                with self._giving_up():
-                    self._write(order)
+                self._writing.write(order, self._buffers.get(order.partition), self._files)
             case ev.Flush():
-                self._post(self._flush(order))
+                self._writing.flush(order)
             case ev.Discard():
-                self._discard(order.transaction)
-                self._given_up.discard(order.transaction)
+                self._writing.discard(order.transaction)
             case Arrived():
-                self._take_from_others()
+                self._writing.take_from_others()
 
     # --- decoding ---------------------------------------------------------------------------------
 
@@ -366,163 +329,3 @@ class Plane:
         if times is None:
             return shaped, None
         return shaped, times.read(rows, raw, [*shaped.refused, *shaped.echoes])
-
-    # --- writing ----------------------------------------------------------------------------------
-
-    def _open(self, order: ev.Open) -> None:
-        self._transaction, self._gone = order.transaction, ""
-        self._held, self._last = [], {}
-        self._seen = SeenTimes(order.watermark_ms)
-        self._written, self._other_steps = Written(), 0
-        self.fault = WorkerFault.PIPELINE  # what failed before was given up, and the worker has outlived it
-        self._writes = self._files
-        self._writer = self._writes.writer(order.instant, self._wrote)
-        handing = self._writes.handing
-        if order.takers and self._exchange is not None and handing is not None:
-            self._writer = self._exchange.writer(
-                self._writer, handing, order.transaction, order.takers, self._stepped
-            )
-
-    def _wrote(self, written: Written) -> None:
-        """A step of the writer's; of many in a short time the first is told."""
-        self._written = written
-        if self._transaction in self._given_up:
-            raise _GivenUp(f"{self._transaction} was given up")  # the order to remove the files is next
-        now_ms = self._now_ms()
-        if now_ms - self._told_ms < TELL_MS:
-            return
-        self._told_ms = now_ms
-        self._post(
-            ev.Wrote(
-                now_ms=now_ms,
-                transaction=self._transaction,
-                files=written.files,
-                size_bytes=written.size_bytes,
-                steps=written.steps + self._other_steps,
-            )
-        )
-
-    def _write(self, order: ev.Write) -> None:
-        buffer = self._buffers.get(order.partition)
-        if buffer is None or buffer.generation != order.generation or order.transaction != self._transaction:
-            return
-        assert self._writer is not None
-        with self._writing(self._writer) as writer:
-            while buffer.chunks and buffer.chunks[0].next <= order.upto:
-                chunk = buffer.chunks.popleft()
-                if chunk.shaped is not None and chunk.shaped.count:
-                    if self._writes is not self._files:
-                        self._writes = self._files
-                        writer.widen(self._files)
-                    writer.write(chunk.shaped)
-                if chunk.held is not None:
-                    self._held.append(chunk.held)
-                if chunk.witness is not None:
-                    self._last[order.partition] = chunk.witness
-                if chunk.times is not None:
-                    self._seen.add(order.partition, chunk.times)
-
-    def _take_from_others(self) -> None:
-        if isinstance(self._writer, ExchangingWriter):
-            with self._giving_up(), self._writing(self._writer) as writer:
-                writer.take()
-
-    @contextlib.contextmanager
-    def _giving_up(self) -> Iterator[None]:
-        """What ends the transaction and not the worker."""
-        try:
-            yield
-        except _GivenUp:
-            pass
-        except (FilesGone, HandingBroken) as gone:
-            transaction = self._transaction
-            self._taken_away(gone)
-            self._post(ev.TakenAway(now_ms=self._now_ms(), transaction=transaction, reason=self._gone))
-
-    def _flush(self, order: ev.Flush) -> ev.Flushed:
-        """The answer, whatever becomes of it."""
-        try:
-            return self._close(order)
-        except DeadLetterRefused as why:
-            return self._not_flushed(order, ev.Outcome.FAILED, str(why), final=True)
-        except (FilesGone, HandingBroken) as gone:
-            self._taken_away(gone)
-            return self._not_flushed(order, ev.Outcome.FAILED, self._gone)
-        except _GivenUp as why:
-            return self._not_flushed(order, ev.Outcome.FAILED, self._gone or str(why))
-        except FAILURES as error:
-            return self._not_flushed(order, ev.Outcome.UNKNOWN, self._blamed(error))
-
-    def _not_flushed(
-        self, order: ev.Flush, outcome: ev.Outcome, reason: str, *, final: bool = False
-    ) -> ev.Flushed:
-        now_ms = self._now_ms()
-        return ev.Flushed(now_ms=now_ms, call=order.call, outcome=outcome, reason=reason, final=final)
-
-    def _taken_away(self, gone: FilesGone | HandingBroken) -> None:
-        """What is open is over. Whoever has rolled it back says so; where nobody has, the core does."""
-        log.info("%s: %s", self._transaction, gone, extra={"transaction": self._transaction})
-        self._discard(self._transaction)
-        self._gone = str(gone)
-
-    def _close(self, order: ev.Flush) -> ev.Flushed:
-        if order.transaction != self._transaction or self._writer is None:
-            raise _GivenUp(f"{order.transaction} is not open")
-        self._set_aside()
-        with self._writing(self._writer) as writer:
-            files = writer.close()
-        rejects = tuple(
-            islice((r for held in self._held for r in held.named(REJECTS_LISTED_MAX)), REJECTS_LISTED_MAX)
-        )
-        reject_count = sum(map(len, self._held))
-        exchanged = self._writer if isinstance(self._writer, ExchangingWriter) else None
-        self._writer, self._transaction, self._held = None, "", []
-        return ev.Flushed(
-            now_ms=self._now_ms(),
-            call=order.call,
-            files=files,
-            rejects=rejects,
-            reject_count=reject_count,
-            witnesses=tuple(self._last[partition] for partition in sorted(self._last)),
-            event_times=self._seen.all(),
-            columns=ddl_of(record_schema(self._writes.schema)) if self._is_wider else "",
-            columns_from=self._stages.news() if self._is_wider else "",
-            handed=exchanged.handed if exchanged is not None else {},
-            taken=exchanged.taken if exchanged is not None else {},
-        )
-
-    @property
-    def _is_wider(self) -> bool:
-        """Whether the open transaction is written with more columns than the run began with."""
-        return self._writes is not self._stages.files
-
-    def _set_aside(self) -> None:
-        """What was rejected is in the dead-letter topic before anybody is told that it was passed."""
-        if self._held and self._dead_letters is not None:
-            began = time.monotonic()
-            self._dead_letters.send(self._held, self._letters_taken)
-            self.meters.seconds["dead_letters"] += time.monotonic() - began
-
-    def _letters_taken(self, count: int) -> None:
-        if count:
-            self._stepped()
-        else:
-            self._wrote(self._written)
-
-    def _stepped(self) -> None:
-        """A step that is not the writer's of files: dead letters are taken, others are waited for."""
-        self._other_steps += 1
-        self._wrote(self._written)
-
-    @contextlib.contextmanager
-    def _writing(self, writer: W) -> Iterator[W]:
-        began, uploaded_s = time.monotonic(), writer.upload_s
-        yield writer
-        uploaded_s = writer.upload_s - uploaded_s
-        self.meters.seconds["upload"] += uploaded_s
-        self.meters.seconds["encode"] += time.monotonic() - began - uploaded_s
-
-    def _discard(self, transaction: str) -> None:
-        if transaction == self._transaction and self._writer is not None:
-            self._writer.discard()
-            self._writer, self._transaction, self._held = None, "", []

@@ -18,10 +18,12 @@ from participant.records.port import Decoded, RecordSpec
 from participant.records.raw import RawBatch, Values
 from participant.source.fetched import Fetched
 from participant.source.witnesses import last_before
+from participant.worker.buffers import Meters
 from participant.worker.holds import LONGEST_S, MOST_S
 from participant.worker.memory import MemoryBudget
-from participant.worker.plane import TELL_MS, Plane, PlaneCallbacks
+from participant.worker.plane import Plane, PlaneCallbacks
 from participant.worker.stages import stages
+from participant.worker.writing import TELL_MS, Writing
 from table.hudi.avro import to_avro
 from table.hudi.definition import with_meta_columns
 from table.port import UPSERT, TableLayout, Written
@@ -215,17 +217,17 @@ def test_how_far_the_files_are_is_said_while_they_are_written_and_not_at_each_st
     posted: list[Any] = []
     memory = MemoryBudget(64_000_000)
     clock_ms = count(1_000, STEP_MS)
-    plane = Plane(
+    writing = Writing(
         stages=stages(layout=LAYOUT, slot=0, incarnation="i", memory=memory),
-        queued_bytes_max=memory.queued_bytes,
         dead_letters=None,
+        exchange=None,
         post=posted.append,
         now_ms=lambda: next(clock_ms),
-        callbacks=NOBODY,
+        meters=Meters(),
     )
-    plane._transaction, plane._writer = "t1", Told()  # type: ignore[assignment]
+    writing._transaction, writing._writer = "t1", Told()  # type: ignore[assignment]
     for step in range(1, STEPS + 1):
-        plane._wrote(Written(files=step // 10, size_bytes=7 * step, steps=step))
+        writing._wrote(Written(files=step // 10, size_bytes=7 * step, steps=step))
     assert all(isinstance(one, ev.Wrote) and one.transaction == "t1" for one in posted)
     assert STEPS * STEP_MS // TELL_MS - 2 <= len(posted) <= STEPS * STEP_MS // TELL_MS + 2
     steps = [one.steps for one in posted]
