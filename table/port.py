@@ -221,11 +221,27 @@ class FileWriter(Protocol):
         """What is written from here on, narrower rows as well, has the columns of these `TableFiles`, made by
         `widened`. Files with those of before are ended."""
 
+    def finish(self, wake: Callable[[], None]) -> None:
+        """Take the rest to the files and begin to end them, after which nothing is written.
+
+        `wake`: called in any thread when `finished` may know more.
+        """
+
+    def finished(self, *, wait: bool = False) -> tuple[DataFile, ...] | None:
+        """The files, once they are durable: from here on they belong to the transaction. None before.
+
+        `wait`: until they are.
+        """
+
     def close(self) -> tuple[DataFile, ...]:
-        """Finish the files, durably. From here on they belong to the transaction."""
+        """Both, one after the other."""
+        self.finish(lambda: None)
+        files = self.finished(wait=True)
+        assert files is not None
+        return files
 
     def discard(self) -> None:
-        """Remove this writer's files unless `close` named them."""
+        """Remove this writer's files unless `finished` named them."""
 
 
 class Handing(Protocol):

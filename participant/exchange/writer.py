@@ -20,7 +20,7 @@ WAIT_S = 0.1
 """So often, while it waits for others, it says that it gets on."""
 
 
-class ExchangingWriter:
+class ExchangingWriter(FileWriter):
     """See `table.port.FileWriter`. `inner`: writes. `frame_bytes`: rows go out in frames of about so much,
     also those of a large batch: each thread of the taker's server holds one beside what is counted.
 
@@ -86,8 +86,8 @@ class ExchangingWriter:
             self._inner.write(rows)
             self.taken[sender] = self.taken.get(sender, 0) + rows.count
 
-    def close(self) -> tuple[DataFile, ...]:
-        """Hand over the rest, take all of everybody's, and finish the files."""
+    def finish(self, wake: Callable[[], None]) -> None:
+        """Hand over the rest, take all of everybody's, and begin to end the files."""
         for who in list(self._parts):
             self._send(who)
         self._outbox.finish()
@@ -96,9 +96,13 @@ class ExchangingWriter:
             if self._inbox.has_all and self._outbox.is_taken:
                 break
             self._wait()
-        files = self._inner.close()
-        self._inbox.close()
-        self._outbox.close()
+        self._inner.finish(wake)
+
+    def finished(self, *, wait: bool = False) -> tuple[DataFile, ...] | None:
+        files = self._inner.finished(wait=wait)
+        if files is not None:
+            self._inbox.close()
+            self._outbox.close()
         return files
 
     def discard(self) -> None:

@@ -43,7 +43,11 @@ class Arrived:
     """Others have handed over rows, or will not take ours."""
 
 
-Order = Fetched | ev.Rewind | ev.Drop | ev.Open | ev.Write | ev.Flush | ev.Discard | Arrived
+class Ended:
+    """Files may be durable that were being ended."""
+
+
+Order = Fetched | ev.Rewind | ev.Drop | ev.Open | ev.Write | ev.Flush | ev.Discard | Arrived | Ended
 
 IDLE_S = 1.0
 
@@ -95,7 +99,9 @@ class Plane:
             post=post,
             now_ms=now_ms,
             meters=self.meters,
+            wake=self._files_ended,
         )
+        self._woken = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(
             target=guarded("plane", self._run, self._failed), name="plane", daemon=True
@@ -131,6 +137,12 @@ class Plane:
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
+    def _files_ended(self) -> None:
+        """In any thread, for each of what may be thousands."""
+        if not self._woken:
+            self._woken = True
+            self._queue.put(Ended())
+
     @property
     def fault(self) -> WorkerFault:
         """Whose it was, where the thread has ended."""
@@ -151,6 +163,7 @@ class Plane:
                 if order is not None:
                     self._obey(order)
                 elif self._stopping.is_set():
+                    self._writing.go_on(wait=True)
                     return
                 self._try_held()
         except FAILURES as error:
@@ -184,6 +197,9 @@ class Plane:
                 self._writing.discard(order.transaction)
             case Arrived():
                 self._writing.take_from_others()
+            case Ended():
+                self._woken = False  # first: what ends from here on wakes again
+                self._writing.go_on()
 
     # --- decoding ---------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
@@ -52,7 +53,7 @@ class _GivenUp(Exception):
 
 
 class Writing:
-    """`post` takes the participant's events."""
+    """`post` takes the participant's events. `wake`: called in any thread when `go_on` may know more."""
 
     def __init__(
         self,
@@ -63,6 +64,7 @@ class Writing:
         post: Callable[[ev.Event], None],
         now_ms: Callable[[], int],
         meters: Meters,
+        wake: Callable[[], None],
     ) -> None:
         self._stages = stages
         self._dead_letters = dead_letters
@@ -70,9 +72,12 @@ class Writing:
         self._post = post
         self._now_ms = now_ms
         self._meters = meters
+        self._wake = wake
         self._writes: TableFiles = stages.files
         self._writer: FileWriter | None = None
         self._transaction = ""
+        self._flushing: ev.Flush | None = None
+        """What is not answered yet: its files are being ended."""
         self._told_ms = 0
         self._written = Written()
         self._other_steps = 0
@@ -140,7 +145,8 @@ class Writing:
                     self._seen.add(order.partition, chunk.times)
 
     def take_from_others(self) -> None:
-        if isinstance(self._writer, ExchangingWriter):
+        """While files are being ended all is here, and nobody's stream matters any more."""
+        if self._flushing is None and isinstance(self._writer, ExchangingWriter):
             with self._giving_up(), self._metered(self._writer) as writer:
                 writer.take()
 
@@ -191,21 +197,33 @@ class Writing:
     # --- files out --------------------------------------------------------------------------------
 
     def flush(self, order: ev.Flush) -> None:
-        """Post the answer, whatever becomes of it."""
-        self._post(self._flushed(order))
+        """Begin to end the files. The answer is posted when they are durable, or will not be."""
+        self._flushing = order
+        self._answer(self._begin_to_end)
 
-    def _flushed(self, order: ev.Flush) -> ev.Flushed:
+    def go_on(self, *, wait: bool = False) -> None:
+        """Answer, if files are durable by now. `wait`: until they are."""
+        if self._flushing is not None:
+            self._answer(partial(self._flushed, wait=wait))
+
+    def _answer(self, look: Callable[[ev.Flush], ev.Flushed | None]) -> None:
+        """Whatever becomes of it is said once."""
+        order, answer = self._flushing, None
+        assert order is not None
         try:
-            return self._close(order)
+            answer = look(order)
         except DeadLetterRefused as why:
-            return self._not_flushed(order, ev.Outcome.FAILED, str(why), final=True)
+            answer = self._not_flushed(order, ev.Outcome.FAILED, str(why), final=True)
         except (FilesGone, HandingBroken) as gone:
             self._taken_away(gone)
-            return self._not_flushed(order, ev.Outcome.FAILED, self._gone)
+            answer = self._not_flushed(order, ev.Outcome.FAILED, self._gone)
         except _GivenUp as why:
-            return self._not_flushed(order, ev.Outcome.FAILED, self._gone or str(why))
+            answer = self._not_flushed(order, ev.Outcome.FAILED, self._gone or str(why))
         except FAILURES as error:
-            return self._not_flushed(order, ev.Outcome.UNKNOWN, self.blamed(error))
+            answer = self._not_flushed(order, ev.Outcome.UNKNOWN, self.blamed(error))
+        if answer is not None:
+            self._flushing = None
+            self._post(answer)
 
     def _not_flushed(
         self, order: ev.Flush, outcome: ev.Outcome, reason: str, *, final: bool = False
@@ -213,12 +231,21 @@ class Writing:
         now_ms = self._now_ms()
         return ev.Flushed(now_ms=now_ms, call=order.call, outcome=outcome, reason=reason, final=final)
 
-    def _close(self, order: ev.Flush) -> ev.Flushed:
+    def _begin_to_end(self, order: ev.Flush) -> ev.Flushed | None:
         if order.transaction != self._transaction or self._writer is None:
             raise _GivenUp(f"{order.transaction} is not open")
         self._set_aside()
         with self._metered(self._writer) as writer:
-            files = writer.close()
+            writer.finish(self._wake)
+        return self._flushed(order)
+
+    def _flushed(self, order: ev.Flush, *, wait: bool = False) -> ev.Flushed | None:
+        """None while files are being ended. What is decoded meanwhile is of a later transaction."""
+        assert self._writer is not None
+        with self._metered(self._writer) as writer:
+            files = writer.finished(wait=wait)
+        if files is None:
+            return None
         rejects = tuple(
             islice((r for held in self._held for r in held.named(REJECTS_LISTED_MAX)), REJECTS_LISTED_MAX)
         )
@@ -261,6 +288,10 @@ class Writing:
 
     def discard(self, transaction: str) -> None:
         """Its files are removed; where it is not open, nothing is."""
+        if self._flushing is not None and self._flushing.transaction == transaction:
+            reason = f"{transaction} was given up"
+            self._post(self._not_flushed(self._flushing, ev.Outcome.FAILED, reason))
+            self._flushing = None
         self._discard(transaction)
         self._given_up.discard(transaction)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from control_topic.messages import DataFile
 from table.columns import constant, with_kafka_columns
 from table.memory.timeline import MemoryTimeline
 from table.partition_columns import PartitionColumns, columns_of
-from table.port import TableLayout, Tell, Written
+from table.port import FileWriter, TableLayout, Tell, Written
 from table.rows import Rows
 from table.schema import SchemaError
 from table.widening import aligned, ddl_of
@@ -91,10 +91,8 @@ class MemoryFiles:
         return joined
 
 
-class MemoryFileWriter:
+class MemoryFileWriter(FileWriter):
     """See `table.port.FileWriter`. A file is whole on storage once it is there."""
-
-    upload_s = 0.0
 
     def __init__(
         self, timeline: MemoryTimeline, instant: str, tell: Tell, *, name: str, schema: pa.Schema
@@ -109,6 +107,11 @@ class MemoryFileWriter:
         self._closed = False
         self._written = Written()
 
+    @property
+    def upload_s(self) -> float:
+        """Storage takes none."""
+        return 0.0
+
     def write(self, shaped: MemoryRows) -> None:
         for code, name in enumerate(shaped.table_partition.dictionary.to_pylist()):
             rows = shaped.table.filter(pc.equal(shaped.table_partition.indices, code))
@@ -120,8 +123,10 @@ class MemoryFileWriter:
         self._end()
         self._schema = files.schema
 
-    def close(self) -> tuple[DataFile, ...]:
+    def finish(self, wake: Callable[[], None]) -> None:
         self._end()
+
+    def finished(self, *, wait: bool = False) -> tuple[DataFile, ...] | None:
         self._closed = True
         return tuple(self._files.values())
 

@@ -2,9 +2,9 @@
 
 Rows wait in memory per table partition until they make a row group worth encoding, then go to that table
 partition's open file. Files end at the target size, when too many are open or take too much memory, and at
-`close`.
+`finish`.
 
-`close` returns when the files and their folders are on the disk (fsync), or an object store has answered for
+Files are named when they and their folders are on the disk (fsync), or an object store has answered for
 them: the commit that names them moves Kafka's offsets, and it must not outlive its data when a machine loses
 power. The other way round, files without a commit, is what rollbacks and the sweep are for. Markers need no
 such care for the same reason.
@@ -30,10 +30,11 @@ from table.hudi.files.base_file import RECORD_KEY, KeyRange
 from table.hudi.files.dated import Dated
 from table.hudi.files.durable import Files
 from table.hudi.files.encoding import Encodings, outgrown
+from table.hudi.files.finishing import Finishing
 from table.hudi.files.open_files import OpenFiles
 from table.hudi.files.shaping import InsertRows
 from table.hudi.layout import HudiLayout
-from table.port import Tell
+from table.port import FileWriter, Tell
 from table.store.port import Store
 from table.widening import aligned
 
@@ -52,7 +53,7 @@ class Wider(Protocol):
     layout: HudiLayout
 
 
-class TransactionWriter:
+class TransactionWriter(FileWriter):
     """Not for several threads. `new_uuid` gives a random UUID per file, so that no two writers ever meet.
 
     `store`: where the table is. `writer_number`: the worker's slot. Memory held by rows
@@ -89,6 +90,7 @@ class TransactionWriter:
         self._made = 0
         self._rows = 0
         self._encodings = Encodings()
+        self._finishing: Finishing | None = None
         self._reported = self._is_widened = False
 
     @property
@@ -126,26 +128,32 @@ class TransactionWriter:
 
     def widen(self, files: Wider) -> None:
         """See `table.port.FileWriter`. A file has the columns of its footer, all of its rows."""
-        self._end_all()
+        self._encode_all()
+        self._open.end_all()
         self._schema, self._is_widened = files.schema, True
         self._encodings.clear()
 
-    def _end_all(self) -> None:
+    def _encode_all(self) -> None:
         for partition, waiting in self._backlog.drain():
             self._encode(partition, waiting)
             self._open.end(partition)
-        self._open.end_all()
 
-    def close(self) -> tuple[DataFile, ...]:
-        """Encode the rest and finish all files, durably. From here on they belong to the transaction."""
-        self._end_all()
-        self._files.secure_folders()
+    def finish(self, wake: Callable[[], None]) -> None:
+        """See `table.port.FileWriter`."""
+        self._encode_all()
+        self._finishing = Finishing(self._files, self._open, wake)
+
+    def finished(self, *, wait: bool = False) -> tuple[DataFile, ...] | None:
+        """See `table.port.FileWriter`."""
+        assert self._finishing is not None
+        if not self._finishing.is_done(wait=wait):
+            return None
         self._files.rest()
         self._reported = True
         return tuple(self._open.ended)
 
     def discard(self) -> None:
-        """Remove this writer's files unless `close` reported them. Their markers stay for the rollback."""
+        """Remove this writer's files unless `finished` named them. Their markers stay for the rollback."""
         self._backlog.clear()
         if self._reported:
             return

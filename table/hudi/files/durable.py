@@ -9,7 +9,7 @@ import os
 import posixpath
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
@@ -89,13 +89,13 @@ class Files:
 
     # --- one file ---------------------------------------------------------------------------------
 
-    def meanwhile(self, work: Callable[[], T]) -> Callable[[], T]:
-        """Let storage do it while more is encoded; what is returned waits for it, and raises what it did."""
+    def meanwhile(self, work: Callable[[], T]) -> Future[T]:
+        """Let storage do it while something else is done here."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(
                 self.store.capabilities.ending_at_once, thread_name_prefix="storing"
             )
-        return self._pool.submit(work).result
+        return self._pool.submit(work)
 
     def announce(self, path: str) -> Callable[[], None]:
         """Make a file's marker, and its table partition where that is new. What is returned returns once they
@@ -108,17 +108,17 @@ class Files:
             return nothing_to_await
         # each is a request, and those of all files are on their way at once
         if self._table is None:
-            self._table = self.meanwhile(self._refuse_no_table)
+            self._table = self.meanwhile(self._refuse_no_table).result
         if folder not in self._partitions:
             create = partial(base_file.create_partition, store, instant, folder)
-            self._partitions[folder] = self.meanwhile(create)
+            self._partitions[folder] = self.meanwhile(create).result
         table, partition = self._table, self._partitions[folder]
 
         def mark() -> None:
             table()
             base_file.create_marker(store, instant, folder, name)
 
-        marked = self.meanwhile(mark)
+        marked = self.meanwhile(mark).result
 
         def ready() -> None:
             marked()
@@ -165,17 +165,13 @@ class Files:
 
     # --- the end of all ---------------------------------------------------------------------------
 
-    def secure_folders(self) -> None:
-        """Make the files' names durable. Raises `StorageError`."""
+    def securing(self) -> list[tuple[str, Future[int]]]:
+        """Begin to make the files' names durable: their folders."""
         if not self.store.capabilities.syncs:
-            return
+            return []
         folders = {posixpath.dirname(path) for path in self.created}
         # side by side, as files are: of a thousand folders each may wait for the disk
-        waiting = [(folder, self.meanwhile(partial(self.store.secure, folder))) for folder in folders]
-        for folder, secured in waiting:
-            with self.storing(folder), self.uploading():
-                secured()
-            self.stepped()
+        return [(folder, self.meanwhile(partial(self.store.secure, folder))) for folder in folders]
 
     def remove(self) -> None:
         """Remove every file; what cannot be removed is left to the rollback."""
@@ -183,7 +179,7 @@ class Files:
         waiting = [(path, self.meanwhile(partial(self.store.delete, path))) for path in self.created]
         for path, removed in waiting:
             try:
-                removed()
+                removed.result()
             except OSError as error:
                 left.append((path, error))
         self.created.clear()

@@ -18,7 +18,7 @@ import contextlib
 import errno
 import posixpath
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -36,12 +36,13 @@ from table.hudi.files.buckets import buckets
 from table.hudi.files.changes import DELETE, ROW, TOMBSTONE, Places, last_of_each, layers, newest_of_each
 from table.hudi.files.durable import Files, nothing_to_await
 from table.hudi.files.encoding import Encodings
+from table.hudi.files.finishing import Finishing
 from table.hudi.files.log_file import Delete
 from table.hudi.files.open_files import OpenFiles
 from table.hudi.files.split import Codes
 from table.hudi.files.upserts import Upserts
 from table.hudi.layout import HudiLayout
-from table.port import Tell
+from table.port import FileWriter, Tell
 from table.store.port import Sink, Store
 from table.widening import aligned
 
@@ -59,7 +60,7 @@ Group = tuple[str, int]
 """A table partition and a bucket."""
 
 
-class LogWriter:
+class LogWriter(FileWriter):
     """As `table.hudi.files.base_writer.TransactionWriter`, for a table of kind `upsert`. Not for several
     threads."""
 
@@ -90,6 +91,7 @@ class LogWriter:
         self._open: OpenFiles[Group, _LogFile] = OpenFiles(self._files, held_bytes_max)
         self._versions: Counter[Group] = Counter()
         self._encodings = Encodings()
+        self._finishing: Finishing | None = None
         self._reported = self._is_widened = False
 
     @property
@@ -134,27 +136,33 @@ class LogWriter:
 
     def widen(self, files: Wider) -> None:
         """See `table.port.FileWriter`. What follows of a group is in a file of its next version."""
-        self._end_all()
+        self._encode_all()
+        self._open.end_all()
         self._schema, self._layout = files.schema, files.layout
         self._encodings.clear()
         self._is_widened = True
 
-    def _end_all(self) -> None:
+    def _encode_all(self) -> None:
         for group, waiting in self._backlog.drain():
             self._encode(group, waiting)
             self._open.end(group)
-        self._open.end_all()
 
-    def close(self) -> tuple[DataFile, ...]:
-        """Encode the rest and finish all files, durably. From here on they belong to the transaction."""
-        self._end_all()
-        self._files.secure_folders()
+    def finish(self, wake: Callable[[], None]) -> None:
+        """See `table.port.FileWriter`."""
+        self._encode_all()
+        self._finishing = Finishing(self._files, self._open, wake)
+
+    def finished(self, *, wait: bool = False) -> tuple[DataFile, ...] | None:
+        """See `table.port.FileWriter`."""
+        assert self._finishing is not None
+        if not self._finishing.is_done(wait=wait):
+            return None
         self._files.rest()
         self._reported = True
         return tuple(self._open.ended)
 
     def discard(self) -> None:
-        """Remove this writer's files unless `close` reported them. Their markers stay for the rollback."""
+        """Remove this writer's files unless `finished` named them. Their markers stay for the rollback."""
         self._backlog.clear()
         if not self._reported:
             self._open.abandon()

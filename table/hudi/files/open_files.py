@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future
 from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
@@ -45,7 +46,7 @@ class OpenFiles(Generic[Place, File]):
         self._bytes_max = bytes_max
         self._open: OrderedDict[Place, File] = OrderedDict()
         self._held: dict[Place, int] = {}
-        self._ending: deque[tuple[File, int, Callable[[], DataFile]]] = deque()
+        self._ending: deque[tuple[File, int, Future[DataFile]]] = deque()
         self.ended: list[DataFile] = []
         self.held_bytes = 0
 
@@ -87,12 +88,26 @@ class OpenFiles(Generic[Place, File]):
         self._files.shows(file.path)
         self._ending.append((file, self._held.pop(place), self._files.meanwhile(file.end)))
 
-    def end_all(self) -> None:
-        """Every file is finished then."""
+    def end_each(self) -> None:
+        """Begin to finish every file."""
         for place in list(self._open):
             self.end(place)
-        while self._ending:
+
+    def call_when_ended(self, wake: Callable[[], None]) -> None:
+        """Of each file that is being ended; in any thread."""
+        for _, _, ended in self._ending:
+            ended.add_done_callback(lambda _: wake())
+
+    def collect(self, *, wait: bool) -> bool:
+        """Take what has been finished; whether nothing is being ended any more. Raises `StorageError`."""
+        while self._ending and (wait or self._ending[0][2].done()):
             self._collect()
+        return not self._ending
+
+    def end_all(self) -> None:
+        """Every file is finished then."""
+        self.end_each()
+        self.collect(wait=True)
 
     def abandon(self) -> None:
         """Let go of all; those that are being ended are there then, or will never be."""
@@ -100,7 +115,7 @@ class OpenFiles(Generic[Place, File]):
             file.abandon()
         for file, _, ended in self._ending:
             try:
-                ended()
+                ended.result()
             except (OSError, ValueError, pa.ArrowException):
                 file.abandon()
         self._open.clear()
@@ -112,7 +127,7 @@ class OpenFiles(Generic[Place, File]):
     def _collect(self) -> None:
         file, held_bytes, ended = self._ending[0]
         with self._files.storing(file.path), self._files.uploading():
-            made = ended()
+            made = ended.result()
         self._ending.popleft()
         self.held_bytes -= held_bytes
         self.ended.append(made)

@@ -50,7 +50,7 @@ class Told:
 
     upload_s = 0.0
 
-    def close(self) -> tuple[Any, ...]:
+    def finished(self, *, wait: bool = False) -> tuple[Any, ...]:
         return ()
 
 
@@ -83,7 +83,7 @@ def test_of_each_source_partition_that_was_written_the_last_record_is_named_be_i
         plane._obey(ev.Rewind(partition=partition, offset=0, generation=1))
         plane._obey(Fetched(partition=partition, generation=1, start=0, next=3, raw=raw))
     plane._obey(ev.Write(transaction="t1", partition=P0, generation=1, upto=2))
-    plane._obey(ev.Flush(call=1, transaction="t1"))
+    flush(plane, ev.Flush(call=1, transaction="t1"))
     flushed = posted[-1]
     assert isinstance(flushed, ev.Flushed)
     assert flushed.outcome is ev.Outcome.SUCCEEDED, flushed.reason
@@ -126,14 +126,20 @@ def test_event_times_are_told_of_what_was_written_and_those_behind_the_watermark
         plane._obey(fetched)
     plane._obey(Fetched(partition=P1, generation=1, start=0, next=1, raw=raw(P1, 0, "7")))
     plane._obey(ev.Write(transaction="t1", partition=P0, generation=1, upto=5))
-    plane._obey(ev.Flush(call=1, transaction="t1"))
+    flush(plane, ev.Flush(call=1, transaction="t1"))
     flushed = posted[-1]
     assert isinstance(flushed, ev.Flushed) and flushed.outcome is ev.Outcome.SUCCEEDED
     assert flushed.event_times == (EventTimes(partition=P0, greatest_ms=900, late=2, absurd=1),)
     plane._obey(ev.Open(transaction="t2", instant="20261126000000001"))
     plane._obey(ev.Write(transaction="t2", partition=P0, generation=1, upto=6))
-    plane._obey(ev.Flush(call=2, transaction="t2"))
+    flush(plane, ev.Flush(call=2, transaction="t2"))
     assert posted[-1].event_times == (EventTimes(partition=P0, greatest_ms=999),)
+
+
+def flush(plane: Plane, order: ev.Flush) -> None:
+    """To its answer."""
+    plane._obey(order)
+    plane._writing.go_on(wait=True)
 
 
 def plane_of_change_events(path: Path, posted: list[Any], record: RecordSpec) -> Plane:
@@ -187,7 +193,7 @@ def test_the_column_by_which_change_events_are_ordered_is_ours_and_none_that_the
     plane._obey(ev.Open(transaction="t1", instant="20261126000000000"))
     plane._obey(Fetched(partition=P0, generation=1, start=0, next=1, raw=raw))
     plane._obey(ev.Write(transaction="t1", partition=P0, generation=1, upto=1))
-    plane._obey(ev.Flush(call=1, transaction="t1"))
+    flush(plane, ev.Flush(call=1, transaction="t1"))
     assert not any(isinstance(one, ev.Blocked) for one in posted), posted
     assert posted[-1].columns == "" and posted[-1].outcome is ev.Outcome.SUCCEEDED, posted
 
@@ -207,7 +213,7 @@ def test_a_tombstone_behind_the_event_of_its_delete_is_no_late_record_of_its_own
     plane._obey(ev.Open(transaction="t1", instant="20261126000000000", watermark_ms=9_000))
     plane._obey(Fetched(partition=P0, generation=1, start=0, next=4, raw=raw))
     plane._obey(ev.Write(transaction="t1", partition=P0, generation=1, upto=4))
-    plane._obey(ev.Flush(call=1, transaction="t1"))
+    flush(plane, ev.Flush(call=1, transaction="t1"))
     (buffered,) = [one for one in posted if isinstance(one, ev.Buffered)]
     assert buffered.records == 3
     assert posted[-1].event_times == (EventTimes(partition=P0, greatest_ms=5_003, late=3),)
@@ -224,6 +230,7 @@ def test_how_far_the_files_are_is_said_while_they_are_written_and_not_at_each_st
         post=posted.append,
         now_ms=lambda: next(clock_ms),
         meters=Meters(),
+        wake=lambda: None,
     )
     writing._transaction, writing._writer = "t1", Told()  # type: ignore[assignment]
     for step in range(1, STEPS + 1):
