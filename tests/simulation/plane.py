@@ -25,6 +25,10 @@ POLL_MS = 150
 STEP_MAX_MS = 300
 """A step of a long flush is never longer: a fifth of the shortest write timeout."""
 
+ENDING_BESIDE = range(8_000_000, 9_000_000)
+"""Seeds of worlds whose workers decode while files of theirs are being ended. In all others they wait for the
+end of their files: their schedules are as they were."""
+
 SLACK_MS = 600
 """For an order and its answer to be heard, beside a flush."""
 
@@ -109,6 +113,9 @@ class Plane:
         self._began_open = False
         self._writing: ev.Flush | None = None
         self._closing = False
+        self._ending: ev.Flush | None = None
+        """Its files are being ended, and other things are done meanwhile."""
+        self._ends_ms = 0
         self._given_up: set[str] = set()
         self._went_on_ms = 0
         self._queued: dict[Channel, deque[tuple[Any, tuple[Any, ...]]]] = {
@@ -455,6 +462,9 @@ class Plane:
         slow_ms = world.chance.upto(world.flush_ms)
         if world.tail_began_ms is not None:  # in peace nobody is silent for as long as the write timeout
             slow_ms = min(slow_ms, world.write_timeout_ms - SLACK_MS)
+        if world.ends_beside:
+            self._ends_ms = slow_ms - slow_ms // 4
+            slow_ms //= 4
         rows = len(self._rows) + sum(len(ended) for _, ended in self._ended)
         row_ms = min(world.row_ms * rows, world.write_limit_ms // 2)
         endless = world.chance.of(world.faults.endless_writer)
@@ -469,8 +479,22 @@ class Plane:
 
     def _close_in_one_step(self, order: ev.Flush) -> None:
         """What is too short to be given up in between."""
-        self._close(order)
+        self._end_files(order)
         self._end_writing()
+
+    def _end_files(self, order: ev.Flush) -> None:
+        """Now, or in a while, and other things are done meanwhile."""
+        world = self._world
+        if not world.ends_beside:
+            self._close(order)
+            return
+        self._ending = order
+        world.scheduler.at(self._ends_ms, self._worker, self._ended_beside, order)
+
+    def _ended_beside(self, order: ev.Flush) -> None:
+        if order is self._ending:
+            self._ending = None
+            self._close(order)
 
     def _write_on(self, order: ev.Flush, ends_ms: int, steps: int, endless: bool) -> None:
         """A step of a long flush, and word of it; beyond the limit, unless the faults are over before."""
@@ -482,7 +506,7 @@ class Plane:
             return
         world, worker = self._world, self._worker
         if world.scheduler.now_ms >= ends_ms or (endless and not world.faults.endless_writer):
-            self._close(order)
+            self._end_files(order)
             self._end_writing()
             return
         self._step(order, steps)
@@ -588,5 +612,8 @@ class Plane:
 
     def _discard(self, order: ev.Discard) -> None:
         self._given_up.discard(order.transaction)
+        if self._ending is not None and self._ending.transaction == order.transaction:
+            self._not_flushed(self._ending, ev.Outcome.FAILED, "given up")
+            self._ending = None
         if order.transaction == self._transaction:
             self._forget()

@@ -38,6 +38,7 @@ from tests.simulation.lake import Storage
 from tests.simulation.letters import DeadLetterTopic
 from tests.simulation.misfortune import Misfortune
 from tests.simulation.overrides import NO_OVERRIDES, Overrides
+from tests.simulation.plane import ENDING_BESIDE
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.source_log import EVENT_SPREAD_MS, TOPICS, SourceLog
 from tests.simulation.transcript import Transcript
@@ -145,6 +146,8 @@ class World:
         self.tail_began_ms: int | None = None
         self.network = Network(self) if seed in EXCHANGING else None
         """Over which workers hand rows over to each other; None where none does."""
+        self.ends_beside = seed in ENDING_BESIDE
+        """Whether workers decode while files of theirs are being ended."""
         self.ending = Ending(self)
         self.has_genesis = False
         self.restarted = False
