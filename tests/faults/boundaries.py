@@ -44,8 +44,8 @@ DAY_LIMIT_S = 15.0
 ALIGN_S = 20
 ALIGNED = {
     "transaction.align": f"{ALIGN_S}s",
-    "transaction.interval": "60s",  # which nothing lasts for
-    "transaction.write_timeout": "60s",
+    "transaction.interval": "120s",  # which nothing lasts for, nor a quarter of it, as after a take-over
+    "transaction.write_timeout": "120s",
 }
 SCHEDULED = {**ALIGNED, "transaction.align": "0s", "transaction.schedule": f"every {ALIGN_S}s at :00:00"}
 HEARD_S = 2.0
