@@ -274,7 +274,8 @@ class TableFiles(Protocol):
     def shape(self, rows: Rows) -> Shaped: ...
 
     def writer(self, instant: str, tell: Tell) -> FileWriter:
-        """Of one transaction, whose instant this is."""
+        """Of one transaction, whose instant this is. Takes what these have shaped, or those of fewer columns
+        before them."""
 
     def widened(self, columns: pa.Schema) -> TableFiles:
         """The same for records with these columns, which are wide enough for those of before.

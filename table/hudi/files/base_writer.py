@@ -58,7 +58,8 @@ class TransactionWriter(FileWriter):
 
     `store`: where the table is. `writer_number`: the worker's slot. Memory held by rows
     that are not yet encoded stays below `pending_bytes_max`, one batch aside, and what open files hold below
-    `held_bytes_max`, one file aside. `tell`: see `Files`.
+    `held_bytes_max`, one file aside. `tell`: see `Files`. `is_widened`: rows may lack
+    some of the columns.
     """
 
     def __init__(
@@ -73,6 +74,8 @@ class TransactionWriter(FileWriter):
         held_bytes_max: int,
         new_uuid: Callable[[], UUID],
         tell: Tell | None = None,
+        *,
+        is_widened: bool = False,
     ) -> None:
         self._target_bytes = layout.target_file_bytes
         self._lookup_fields = layout.lookup_fields
@@ -91,7 +94,7 @@ class TransactionWriter(FileWriter):
         self._rows = 0
         self._encodings = Encodings()
         self._finishing: Finishing | None = None
-        self._reported = self._is_widened = False
+        self._reported, self._is_widened = False, is_widened
 
     @property
     def upload_s(self) -> float:

@@ -75,6 +75,8 @@ class LogWriter(FileWriter):
         pending_bytes_max: int,
         held_bytes_max: int,
         tell: Tell | None = None,
+        *,
+        is_widened: bool = False,
     ) -> None:
         self._layout = layout
         self._schema = schema
@@ -92,7 +94,7 @@ class LogWriter(FileWriter):
         self._versions: Counter[Group] = Counter()
         self._encodings = Encodings()
         self._finishing: Finishing | None = None
-        self._reported = self._is_widened = False
+        self._reported, self._is_widened = False, is_widened
 
     @property
     def upload_s(self) -> float:

@@ -64,7 +64,8 @@ class HudiFiles:
         made = copy(self)
         layout = made.layout = widened(self.layout, ddl_of(columns))
         made.schema = columns_of(layout)
-        made._common = {**self._common, "layout": layout, "schema": made.schema}
+        # rows that were shaped before are written by it, too
+        made._common = {**self._common, "layout": layout, "schema": made.schema, "is_widened": True}
         made._shaper = (UpsertShaper if self._upserts else InsertShaper)(layout, made.schema)
         return made
 

@@ -94,6 +94,23 @@ def test_files_with_fewer_columns_are_ended_and_older_rows_that_follow_are_given
     assert len({file.path for file in closed}) == len(closed)
 
 
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_of_a_transaction_that_begins_wider_rows_that_were_shaped_before_are_given_nulls(
+    tmp_path: Path, mode: str
+) -> None:
+    files = files_at(tmp_path, mode)
+    wider = files.widened(parse_ddl(WIDE))
+    writer = wider.writer(INSTANT, lambda _: None)
+    writer.write(files.shape(rows(NARROW, 0, 100)))
+    writer.write(wider.shape(rows(WIDE, 100, 100, note="x", s={"x": 1, "y": "z"})))
+    closed = writer.close()
+
+    found = {row["id"]: row for file in closed for row in read_of(tmp_path, file.path)}
+    assert sum(file.rows for file in closed) == len(found) == 200
+    assert (found["k50"]["n"], found["k50"]["s"], found["k50"]["note"]) == (50, {"x": 50, "y": None}, None)
+    assert found["k150"]["note"] == "x"
+
+
 def test_of_a_bucket_readers_take_the_wider_log_file_after_the_narrower(tmp_path: Path) -> None:
     files = files_at(tmp_path, "upsert")
     wider = files.widened(parse_ddl(WIDE))
