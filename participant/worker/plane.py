@@ -159,7 +159,9 @@ class Plane:
             while True:
                 began = time.monotonic()
                 order = self._queue.get(timeout_s=self._holds.wait_s(began, IDLE_S))
-                self.meters.seconds["wait"] += time.monotonic() - began
+                # with nothing else to do it is storage that is waited for
+                waited_for = "upload" if self._writing.is_ending else "wait"
+                self.meters.seconds[waited_for] += time.monotonic() - began
                 if order is not None:
                     self._obey(order)
                 elif self._stopping.is_set():

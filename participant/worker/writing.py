@@ -90,6 +90,11 @@ class Writing:
         self.fault = WorkerFault.PIPELINE
         """Whose it was, where the thread has ended."""
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether files are being ended for an order that is not answered yet."""
+        return self._flushing is not None
+
     def to_discard(self, transaction: str) -> None:
         """It is given up, and its order is on its way: it is not written to its end first. In any thread."""
         self._given_up.add(transaction)

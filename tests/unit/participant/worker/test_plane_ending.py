@@ -20,6 +20,7 @@ from participant.worker.memory import MemoryBudget
 from participant.worker.plane import Plane
 from participant.worker.stages import stages
 from table.store.local import LocalStore
+from tests.harness import await_that
 from tests.unit.participant.worker.test_plane import LAYOUT, NOBODY
 
 DEADLINE_S = 30.0
@@ -159,6 +160,20 @@ def test_a_disk_that_fails_while_files_are_being_ended_leaves_it_unknown_with_it
     site.disk.free.set()
     flushed = site.answer()
     assert flushed.outcome is ev.Outcome.UNKNOWN and "the disk is broken" in flushed.reason
+
+
+def test_time_in_which_a_plane_has_nothing_to_do_but_await_its_files_is_storage_s(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow store is to be seen as one: docs/alerts.md, where records wait for long."""
+    site.read()
+    site.write("t1")
+    assert site.disk.asked.wait(DEADLINE_S)
+    monkeypatch.setattr("participant.worker.plane.IDLE_S", 0.01)
+    seconds = site.plane.meters.seconds
+    before = dict(seconds)
+    await_that("storage's time", lambda: seconds["upload"] > before["upload"] + 0.05)
+    assert seconds["wait"] == before["wait"]
 
 
 def test_a_plane_that_is_stopped_answers_first_what_it_was_ordered_to_flush(site: Site) -> None:
