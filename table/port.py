@@ -245,7 +245,11 @@ class FileWriter(Protocol):
 
 
 class Handing(Protocol):
-    """How rows that one worker has shaped come to another that writes them. Not for several threads."""
+    """How rows that one worker has shaped come to another that writes them. Not for several threads.
+
+    Raises `ValueError` where that cannot be: for rows that cannot be divided or packed, or are too much for
+    memory, and for what is no rows of this table. The rows that were given are as they were.
+    """
 
     def divided(self, shaped: Any, home_of: Callable[[str], int], count: int) -> Sequence[Any | None]:
         """The rows by their homes, which are below `count`: a copy of each part, None where it is empty.
@@ -257,7 +261,7 @@ class Handing(Protocol):
         """Parts that there are, in their order, in pieces of so much memory or of one row."""
 
     def unpacked(self, raw: bytes) -> Any:
-        """The inverse. Raises `ValueError` (pyarrow's are such) for what is no rows of this table."""
+        """The inverse."""
 
 
 class TableFiles(Protocol):

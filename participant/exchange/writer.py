@@ -5,7 +5,7 @@ Who has no room to send takes meanwhile: so a circle of full queues empties itse
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from threading import Condition
 from typing import Any
 
@@ -61,7 +61,10 @@ class ExchangingWriter(FileWriter):
     def write(self, shaped: Any) -> None:
         """Take rows that were read here. Raises `HandingBroken`, too."""
         writers = self._homes.writers
-        divided = self._handing.divided(shaped, self._homes, len(writers))
+        try:
+            divided = self._handing.divided(shaped, self._homes, len(writers))
+        except ValueError as error:
+            raise HandingBroken(f"rows could not be handed over to others: {error}") from error
         for number, part in enumerate(divided):
             if part is not None and number != self._homes.me:
                 self._let_wait(writers[number], part)
@@ -126,10 +129,16 @@ class ExchangingWriter(FileWriter):
 
     def _send(self, who: str) -> None:
         del self._sizes[who]
-        for frame in self._handing.packed(self._parts.pop(who), self._frame_bytes):
+        for frame in self._packed(who):
             while not self._outbox.offer(who, frame):
                 self.take()
                 self._wait()
+
+    def _packed(self, who: str) -> Iterator[bytes]:
+        try:
+            yield from self._handing.packed(self._parts.pop(who), self._frame_bytes)
+        except ValueError as error:
+            raise HandingBroken(f"rows could not be handed over to {who}: {error}") from error
 
     def _wait(self) -> None:
         self._waits()

@@ -6,6 +6,7 @@ columns of `InsertRows`, the record key unless it is one of them, and the folder
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -30,39 +31,13 @@ class InsertHanding:
         self, shaped: InsertRows, home_of: Callable[[str], int], count: int
     ) -> list[InsertRows | None]:
         """See `table.port.Handing`."""
-        folders = shaped.table_partition.dictionary.to_pylist()
-        homes = np.fromiter((home_of(folder) for folder in folders), dtype=np.int64, count=len(folders))
-        codes = homes[shaped.table_partition.indices.to_numpy()]
-        rows = shaped.table.append_column(RECORD_KEY, shaped.record_key)
-        rows = rows.append_column(PARTITION_PATH, shaped.table_partition)
-        found: list[InsertRows | None] = [None] * count
-        for code, part in divide(rows, codes, count, rows_least=1).parts:
-            found[code] = InsertRows(
-                table=part.drop_columns([RECORD_KEY, PARTITION_PATH]),
-                record_key=part.column(RECORD_KEY),
-                table_partition=_few_folders(part.column(PARTITION_PATH).combine_chunks()),
-            )
-        return found
+        with _refusing("divided"):
+            return self._divided(shaped, home_of, count)
 
     def packed(self, parts: Sequence[InsertRows], bytes_max: int) -> Iterator[bytes]:
         """See `table.port.Handing`."""
-        places = {_key_place(part) for part in parts}
-        key_place = places.pop() if len(places) == 1 else None
-        tables = []
-        for part in parts:
-            table = part.table
-            if key_place is None:
-                table = table.append_column(RECORD_KEY, part.record_key)
-            tables.append(table.append_column(PARTITION_PATH, part.table_partition))
-        whole = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-        if key_place is not None:
-            whole = whole.replace_schema_metadata({KEY_PLACE: str(key_place).encode()})
-        rows = max(1, whole.num_rows * bytes_max // max(1, whole.nbytes))
-        for start in range(0, whole.num_rows, rows):
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, whole.schema) as stream:
-                stream.write_table(whole.slice(start, rows))
-            yield sink.getvalue().to_pybytes()
+        with _refusing("packed"):
+            yield from self._packed(parts, bytes_max)
 
     def unpacked(self, raw: bytes) -> InsertRows:
         """See `table.port.Handing`."""
@@ -83,6 +58,53 @@ class InsertHanding:
             record_key=whole.column(RECORD_KEY if place is None else place),
             table_partition=folders,
         )
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _divided(
+        self, shaped: InsertRows, home_of: Callable[[str], int], count: int
+    ) -> list[InsertRows | None]:
+        folders = shaped.table_partition.dictionary.to_pylist()
+        homes = np.fromiter((home_of(folder) for folder in folders), dtype=np.int64, count=len(folders))
+        codes = homes[shaped.table_partition.indices.to_numpy()]
+        rows = shaped.table.append_column(RECORD_KEY, shaped.record_key)
+        rows = rows.append_column(PARTITION_PATH, shaped.table_partition)
+        found: list[InsertRows | None] = [None] * count
+        for code, part in divide(rows, codes, count, rows_least=1).parts:
+            found[code] = InsertRows(
+                table=part.drop_columns([RECORD_KEY, PARTITION_PATH]),
+                record_key=part.column(RECORD_KEY),
+                table_partition=_few_folders(part.column(PARTITION_PATH).combine_chunks()),
+            )
+        return found
+
+    def _packed(self, parts: Sequence[InsertRows], bytes_max: int) -> Iterator[bytes]:
+        places = {_key_place(part) for part in parts}
+        key_place = places.pop() if len(places) == 1 else None
+        tables = []
+        for part in parts:
+            table = part.table
+            if key_place is None:
+                table = table.append_column(RECORD_KEY, part.record_key)
+            tables.append(table.append_column(PARTITION_PATH, part.table_partition))
+        whole = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+        if key_place is not None:
+            whole = whole.replace_schema_metadata({KEY_PLACE: str(key_place).encode()})
+        rows = max(1, whole.num_rows * bytes_max // max(1, whole.nbytes))
+        for start in range(0, whole.num_rows, rows):
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, whole.schema) as stream:
+                stream.write_table(whole.slice(start, rows))
+            yield sink.getvalue().to_pybytes()
+
+
+@contextlib.contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    """Rows that Arrow cannot do this with are a `ValueError`, whatever class it has for that."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise ValueError(f"rows of this table could not be {what}: {error}") from error
 
 
 def _place(metadata: Mapping[bytes, bytes] | None, columns: int) -> int | None:

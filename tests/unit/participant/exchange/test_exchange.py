@@ -20,6 +20,7 @@ from participant.exchange.writer import ExchangingWriter
 from table.hudi.files.handing import InsertHanding
 from tests.unit.participant.exchange.crew import DAYS, DEADLINE_S, Crew, Given, started
 from tests.unit.table.hudi.files.test_base_writer import SCHEMA, read, rows
+from tests.unit.table.hudi.files.test_handing import odd
 
 
 @pytest.fixture
@@ -220,6 +221,27 @@ def test_what_is_no_rows_ends_the_transaction(crew: Crew) -> None:
     assert stream(crew, b"nonsense", END) is grpc.StatusCode.OK
     with pytest.raises(HandingBroken, match="no rows of this table"):
         writer.take()
+    writer.discard()
+
+
+def test_where_rows_cannot_be_divided_the_transaction_is_given_up_and_the_worker_goes_on(crew: Crew) -> None:
+    """It is written without others next, which may well do."""
+    writer = crew.writer("a")
+    with pytest.raises(HandingBroken, match="could not be divided"):
+        writer.write(odd(100))
+    writer.discard()
+    writer = crew.writer("a", "t2")
+    writer.write(rows(100, days=DAYS))
+    writer.discard()
+
+
+def test_where_rows_cannot_be_packed_the_transaction_is_given_up(crew: Crew) -> None:
+    writer = crew.writer("a")
+    other = next(who for who in writer._homes.writers if who != "a")
+    writer._let_wait(other, rows(10))
+    writer._let_wait(other, odd(10))
+    with pytest.raises(HandingBroken, match=f"handed over to {other}.*could not be packed"):
+        writer.finish(lambda: None)
     writer.discard()
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from table.hudi.files.handing import InsertHanding
@@ -125,3 +126,20 @@ def test_bytes_by_chance_are_refused() -> None:
             HANDING.unpacked(bytes(broken))
         except ValueError:
             continue
+
+
+def odd(count: int = 10) -> InsertRows:
+    """Rows of a column that Arrow knows, and cannot take rows of."""
+    shaped = rows(count, days=3)
+    column = pc.run_end_encode(pa.array(["a"] * count))
+    return replace(shaped, table=shaped.table.append_column("odd", column))
+
+
+def test_rows_that_arrow_cannot_divide_are_refused() -> None:
+    with pytest.raises(ValueError, match="could not be divided"):
+        HANDING.divided(odd(), by_day, 3)
+
+
+def test_rows_that_arrow_cannot_put_together_are_refused() -> None:
+    with pytest.raises(ValueError, match="could not be packed"):
+        list(HANDING.packed([rows(10), odd()], FRAME_BYTES))
