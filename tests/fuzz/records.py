@@ -23,6 +23,7 @@ from table.hudi.files.encoding import writer_options
 from table.hudi.files.keys import COMPLEX, COORDINATES, PLAIN, check_key_field
 from table.hudi.files.shaping import InsertRows, InsertShaper
 from table.hudi.layout import HudiLayout
+from table.port import AS_KEY, AS_PARTITION
 from table.schema import SchemaError, kafka_fields, parse_ddl
 from tests.fuzz import documents, reference
 from tests.fuzz.target import Target, require
@@ -140,7 +141,8 @@ def _check_record(value: bytes | None, schema: pa.Schema, row: Any, reject: Any)
 def make_layout(random: Random, size: int) -> dict[str, Any]:
     """A table by chance, and a batch for it."""
     ddl, values = make_batch(random, size)
-    usable = [one.name for one in parse_ddl(ddl) if _can_be_key(one)]
+    usable = [one.name for one in parse_ddl(ddl) if _can_be(AS_KEY, one)]
+    folders = [one.name for one in parse_ddl(ddl) if _can_be(AS_PARTITION, one)]
     key_format = random.choice((PLAIN, COMPLEX, COORDINATES)) if usable else COORDINATES
     count = {PLAIN: 1, COMPLEX: random.randint(1, len(usable) or 1), COORDINATES: 0}[key_format]
     return {
@@ -148,16 +150,16 @@ def make_layout(random: Random, size: int) -> dict[str, Any]:
         "values": values,
         "key_fields": tuple(random.sample(usable, count)),
         "key_format": key_format,
-        "partition_fields": tuple(random.sample(usable, random.randint(0, min(3, len(usable))))),
+        "partition_fields": tuple(random.sample(folders, random.randint(0, min(3, len(folders))))),
         "hive_style": random.random() < 0.5,
         "url_encode": random.random() < 0.5,
         "kafka_columns": random.random() < 0.8,
     }
 
 
-def _can_be_key(one: pa.Field) -> bool:
+def _can_be(role: str, one: pa.Field) -> bool:
     try:
-        check_key_field(one, "a key")
+        check_key_field(one, role)
     except SchemaError:
         return False
     return True

@@ -2,8 +2,9 @@
 
 A table has one spelling for a key; a writer with another makes a second row where it should have met the
 first. Checked against what Hudi 1.2 on Spark 3.5 writes with `SIMPLE`, `COMPLEX` and `NON_PARTITION` key
-generators: numbers and booleans as in SQL, DATE as 2026-12-31, TIMESTAMP as microseconds since 1970, DECIMAL
-with its full scale. The path's escapes are those of `org.apache.hudi.common.util.PartitionPathEncodeUtils`.
+generators: numbers and booleans as in SQL, DATE as 2026-12-31, TIMESTAMP (of a key) as microseconds since
+1970, DECIMAL with its full scale. The path's escapes are those of
+`org.apache.hudi.common.util.PartitionPathEncodeUtils`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from table.port import AS_ORDERING, AS_SORTED
+from table.port import AS_ORDERING, AS_PARTITION, AS_SORTED
 from table.schema import LOCAL_MICROS, UTC_MICROS, SchemaError, ddl_name
 
 ORDERING_TYPES = (pa.int32(), pa.int64(), UTC_MICROS)
@@ -55,6 +56,11 @@ def check_key_field(field: pa.Field, role: str) -> None:
         raise SchemaError(
             f"column {field.name}: a {ddl_name(kind)} cannot be {role}: engines spell it differently; use a "
             "STRING, or another type"
+        )
+    if role == AS_PARTITION and kind == UTC_MICROS:  # microseconds, or `2026-11-27 09%3A00%3A00` of Spark SQL
+        raise SchemaError(
+            f"column {field.name}: a {ddl_name(kind)} cannot be {role}: Hudi's writers spell it differently; "
+            f"name a function of it, such as day({field.name})"
         )
     if pa.types.is_nested(kind):
         raise SchemaError(f"column {field.name}: {ddl_name(kind)} cannot be {role}; name a plain column")

@@ -59,6 +59,7 @@ def test_a_comma_within_a_function_separates_nothing_where_only_text_is_known(tm
         ({"table.partition_by": "day(ts"}, "'day(ts', character 7: wanted is"),
         ({"table.partition_by": ["day", "day"]}, "day and day are both the column day"),
         ({"table.partition_by": ["f"] * 9}, "9 fields, at most 8"),
+        ({"table.partition_by": "ts"}, "a TIMESTAMP cannot be a table partition: "),
         ({"table.partition_by": "day(at)"}, "no TIMESTAMP, TIMESTAMP_NTZ or DATE"),
         ({"table.partition_by": "day(ts) as day"}, "records have a field of that name"),
         ({"table.partition_by": 7}, "is not a list"),

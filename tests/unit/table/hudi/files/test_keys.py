@@ -22,6 +22,7 @@ from table.hudi.files.keys import (
     partition_path,
     plain_keys,
 )
+from table.port import AS_KEY, AS_PARTITION
 from table.schema import UTC_MICROS, SchemaError
 
 WIDE = pa.decimal128(38, 10)
@@ -88,6 +89,13 @@ def test_a_key_of_coordinates_is_topic_partition_and_offset() -> None:
 def test_a_type_without_one_spelling_cannot_be_a_key(kind: pa.DataType) -> None:
     with pytest.raises(SchemaError, match=r"column a: .* cannot be a record key"):
         check_key_field(pa.field("a", kind), "a record key")
+
+
+def test_a_point_in_time_is_a_key_and_no_table_partition_which_spark_sql_spells_in_another_way() -> None:
+    at = pa.field("at", UTC_MICROS)
+    check_key_field(at, AS_KEY)
+    with pytest.raises(SchemaError, match=r"column at: a TIMESTAMP cannot be a table partition: .*day\(at\)"):
+        check_key_field(at, AS_PARTITION)
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.bool_(), pa.date32(), pa.decimal128(10, 2)])
