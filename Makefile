@@ -60,17 +60,20 @@ PER_SECOND ?= 10000
 MINUTES ?= 60
 SCHEDULES ?= 500000
 INPUTS ?= 1000000
+SECONDS_EACH ?= 600
 
 .PHONY: faults
 faults: $(INSTALLED)  ## Real parts: every scenario once, with STORE=s3 those of tables there; with CYCLES=100 so many random kills instead
 	@$(PYTHON) -m tests.faults $(if $(CYCLES),--cycles $(CYCLES) --records $(RECORDS) --per-second $(PER_SECOND) $(if $(SEED),--seed $(SEED)),--all) $(if $(STORE),--store $(STORE))
 
-.PHONY: soak soak-simulation soak-fuzz soak-faults
+.PHONY: soak soak-simulation soak-fuzz soak-native soak-faults
 soak: soak-simulation soak-fuzz soak-faults  ## Schedules, fuzzed inputs, and MINUTES=60 of load with faults
 soak-simulation: $(INSTALLED)
 	@$(PYTHON) -m tests.simulation.soak --schedules $(SCHEDULES)
 soak-fuzz: $(INSTALLED)
 	@$(PYTHON) -m tests.fuzz --inputs $(INPUTS)
+soak-native: $(INSTALLED)  ## The native module's decoders, fuzzed SECONDS_EACH=600 with AddressSanitizer; needs cargo
+	@$(PYTHON) -m tests.fuzz.native --seconds $(SECONDS_EACH)
 soak-faults: $(INSTALLED)
 	@$(PYTHON) -m tests.faults.soak --minutes $(MINUTES)
 

@@ -38,6 +38,7 @@ RUNS: Mapping[str, str] = {
     "scenarios": "Every scenario once",
     "soak": "Soak",
     "fuzz": "Fuzzing",
+    "fuzz-native": "Fuzzing of the native module, steered by coverage, with AddressSanitizer",
 }
 """The evidence that full runs leave, in the order of the document."""
 
