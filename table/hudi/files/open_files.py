@@ -42,7 +42,8 @@ class OpenFiles(Generic[Place, File]):
 
     def __init__(self, files: Files, bytes_max: int) -> None:
         self._files = files
-        self._ending_max = 2 * files.store.capabilities.ending_at_once  # each has a file open
+        self._ending_max = 2 * files.store.capabilities.ending_at_once
+        self._open_max = files.store.capabilities.open_at_once
         self._bytes_max = bytes_max
         self._open: OrderedDict[Place, File] = OrderedDict()
         self._held: dict[Place, int] = {}
@@ -63,6 +64,7 @@ class OpenFiles(Generic[Place, File]):
     def add(self, place: Place, file: File) -> None:
         self._open[place] = file
         self._held[place] = 0
+        self._make_room()
 
     def grown(self, place: Place) -> None:
         """The place's file holds more, or less, than before."""
@@ -83,8 +85,7 @@ class OpenFiles(Generic[Place, File]):
         file = self._open.pop(place, None)
         if file is None:
             return
-        while len(self._ending) >= self._ending_max:
-            self._collect()
+        self._make_room()
         self._files.shows(file.path)
         self._ending.append((file, self._held.pop(place), self._files.meanwhile(file.end)))
 
@@ -111,9 +112,10 @@ class OpenFiles(Generic[Place, File]):
 
     def abandon(self) -> None:
         """Let go of all; those that are being ended are there then, or will never be."""
-        for file in self._open.values():
+        begun = [(file, ended) for file, _, ended in self._ending if not ended.cancel()]
+        for file in [*self._open.values(), *(file for file, _, ended in self._ending if ended.cancelled())]:
             file.abandon()
-        for file, _, ended in self._ending:
+        for file, ended in begun:
             try:
                 ended.result()
             except (OSError, ValueError, pa.ArrowException):
@@ -123,6 +125,11 @@ class OpenFiles(Generic[Place, File]):
         self._ending.clear()
         self.ended.clear()
         self.held_bytes = 0
+
+    def _make_room(self) -> None:
+        """What is being ended has a file open, too: of those that may be open it takes what others do not."""
+        while len(self._ending) >= self._ending_max + max(0, self._open_max - len(self._open)):
+            self._collect()
 
     def _collect(self) -> None:
         file, held_bytes, ended = self._ending[0]

@@ -35,6 +35,8 @@ class Disk:
     free: Event
     asked: Event
     refuses: bool = False
+    times: int = 0
+    """So often it was asked to keep something."""
 
 
 @dataclass
@@ -44,11 +46,13 @@ class Site:
     disk: Disk
     said: queue.Queue[Any]
     following: int = 0
+    days: int = 1
 
     def read(self) -> None:
         """The next records are decoded."""
         start, self.following = self.following, self.following + RECORDS
-        values: list[bytes | None] = [b'{"id":"%d"}' % number for number in range(start, self.following)]
+        numbers = range(start, self.following)
+        values: list[bytes | None] = [b'{"id":"%d","day":"%d"}' % (n, n % self.days) for n in numbers]
         offsets = np.arange(start, self.following, dtype=np.int64)
         raw = RawBatch(
             partition=P0, offsets=offsets, timestamps_ms=np.zeros_like(offsets), values=Values.of(values)
@@ -73,7 +77,7 @@ class Site:
         return event
 
     def files(self) -> list[str]:
-        return sorted(path.name for path in self.root.glob("*.parquet"))
+        return sorted(str(path.relative_to(self.root)) for path in self.root.glob("*/*.parquet"))
 
 
 @pytest.fixture
@@ -82,6 +86,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     disk, secure = Disk(Event(), Event()), LocalStore.secure
 
     def waits(self: LocalStore, path: str) -> int:
+        disk.times += 1
         disk.asked.set()
         assert disk.free.wait(DEADLINE_S)
         if disk.refuses:
@@ -91,8 +96,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     monkeypatch.setattr(LocalStore, "secure", waits)
     said: queue.Queue[Any] = queue.Queue()
     memory = MemoryBudget(64_000_000)
+    layout = replace(LAYOUT, path=str(tmp_path), ddl="id STRING, day STRING", partition_fields=("day",))
     plane = Plane(
-        stages=stages(layout=replace(LAYOUT, path=str(tmp_path)), slot=0, incarnation="i", memory=memory),
+        stages=stages(layout=layout, slot=0, incarnation="i", memory=memory),
         queued_bytes_max=memory.queued_bytes,
         dead_letters=None,
         post=said.put,
@@ -119,6 +125,32 @@ def test_records_of_the_next_transaction_are_decoded_while_files_are_being_ended
     site.write("t2")
     flushed = site.answer()
     assert flushed.call == 2 and [file.rows for file in flushed.files] == [2 * RECORDS]
+
+
+def test_files_of_many_table_partitions_are_ended_while_records_are_decoded(site: Site) -> None:
+    """Not only of as many as storage ends at once."""
+    site.days = RECORDS
+    site.read()
+    site.write("t1")
+    assert site.disk.asked.wait(DEADLINE_S)
+    site.read()
+    site.disk.free.set()
+    flushed = site.answer()
+    assert flushed.outcome is ev.Outcome.SUCCEEDED and len(flushed.files) == RECORDS
+    assert site.files() == sorted(file.path for file in flushed.files)
+
+
+def test_of_files_that_are_given_up_only_those_are_awaited_whose_end_has_begun(site: Site) -> None:
+    site.days = RECORDS
+    site.read()
+    site.write("t1")
+    assert site.disk.asked.wait(DEADLINE_S)
+    site.read()
+    site.plane.order(ev.Discard(transaction="t1"))
+    assert site.answer().outcome is ev.Outcome.FAILED
+    site.disk.free.set()
+    site.read()  # behind the order to discard
+    assert site.files() == [] and site.disk.times <= 2 * LocalStore.capabilities.ending_at_once
 
 
 def test_nothing_is_answered_before_files_and_folders_are_durable(site: Site) -> None:
