@@ -10,6 +10,10 @@ from collections.abc import Collection, Mapping
 
 from control_topic.messages import WriteStatus
 
+WORKERS_MAX = 100
+"""So many may hand rows over to each other, at most: each keeps streams to and from all others, and a
+transaction's WRITE_STATUSes, which every worker reads, grow with the square of them, to some 800 kB."""
+
 REST_MAX = 64
 """So many transactions without an exchange follow one that failed, at most."""
 
@@ -24,7 +28,7 @@ class Exchange:
     def takers(self, writers: Collection[str], takes_at: Mapping[str, str]) -> dict[str, str]:
         """Writer -> where it takes rows; empty where each is to write what it reads."""
         found = {who: takes_at.get(who, "") for who in writers}
-        if self._rest or len(found) < 2 or not all(found.values()):
+        if self._rest or not 2 <= len(found) <= WORKERS_MAX or not all(found.values()):
             return {}
         return found
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from coordinator.exchange import WORKERS_MAX
 from lockstep.config.columns import check_columns, rest_problem
 from lockstep.config.event_time import check_event_time
 from lockstep.config.hooks import check_complete, check_hooks
@@ -129,6 +130,13 @@ def _rows_are_handed_over_where_they_can_be(config: Config) -> Iterator[Problem]
             "source partition: it is for inserts (docs/exchange.md); set it to 0"
         )
         yield Problem(settings=("transaction.writers_per_partition", "table.kind"), sentence=sentence)
+    if config.pipeline.workers > WORKERS_MAX:
+        sentence = (
+            f"lets every two workers keep a stream, and pipeline.workers is {config.pipeline.workers}: "
+            f"at most {WORKERS_MAX} can; set it to 0, or have fewer workers"
+        )
+        settings = ("transaction.writers_per_partition", "pipeline.workers")
+        yield Problem(settings=settings, sentence=sentence)
     if not config.table.partition_by:
         sentence = (
             "lets few workers write each table partition, and the table has none: all rows would be "

@@ -163,7 +163,8 @@ class TransactionSection(Section):
         description=(
             "How many workers write the rows of one table partition: others hand theirs over to them. Fewer "
             "and larger files where many workers read records of many table partitions, for rows that travel "
-            "once more ([few writers](exchange.md)). Inserts only. 0: each worker writes what it reads."
+            "once more ([few writers](exchange.md)). Inserts only, at most 100 workers. 0: each worker "
+            "writes what it reads."
         ),
     )
     max_records: int = Field(

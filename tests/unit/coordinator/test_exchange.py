@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from control_topic import causes
+from control_topic.codec import BODY_BYTES_MAX, encode
 from control_topic.messages import (
     AbortCommit,
     EndRequest,
+    Message,
     ParticipantJoin,
     ParticipantLeave,
     ParticipantReady,
@@ -18,8 +20,9 @@ from control_topic.messages import (
     WriteStatus,
 )
 from coordinator import events as c
-from coordinator.exchange import REST_MAX, Exchange, disagreement
+from coordinator.exchange import REST_MAX, WORKERS_MAX, Exchange, disagreement
 from coordinator.transitions import State
+from table.service.channel import MESSAGE_BYTES_MAX
 from tests.unit.conversation import INTERVAL_MS, P0, P1, P2, CoordinatorTalk, of, sent, status
 
 OK = c.Result.OK
@@ -231,3 +234,37 @@ def test_an_abort_of_a_transaction_without_an_exchange_says_nothing_about_it() -
     exchange = Exchange()
     exchange.aborted(False)
     assert rests(exchange) == 0
+
+
+# --- how many --------------------------------------------------------------------------------------
+
+
+def names(count: int) -> list[str]:
+    return [f"{number:032x}" for number in range(count)]
+
+
+def test_more_workers_than_can_each_write_what_they_read() -> None:
+    at = dict.fromkeys(names(WORKERS_MAX + 1), "host:1")
+    assert Exchange().takers(at, at) == {}
+    del at[names(1)[0]]
+    assert Exchange().takers(at, at) == at
+
+
+def test_what_as_many_workers_as_can_say_of_each_other_is_little_beside_what_may_be_said() -> None:
+    """In one record of the topic each, and all together in the call that commits."""
+    who = names(WORKERS_MAX)
+    rows = dict.fromkeys(who[1:], 10**12)
+    said = WriteStatus(transaction="t" * 32, ranges=(), handed=rows, taken=rows)
+    message = Message(
+        pipeline="p",
+        run="r",
+        sender="worker-1",
+        incarnation=who[0],
+        epoch=1,
+        sequence=1,
+        sent_at_ms=0,
+        body=said,
+    )
+    (record,) = encode(message)
+    assert len(record) < BODY_BYTES_MAX // 32
+    assert len(record) * WORKERS_MAX < MESSAGE_BYTES_MAX // 32
