@@ -14,6 +14,7 @@ from control_topic.messages import SourcePartition
 from participant import events as ev
 from participant.errors import HandingBroken
 from participant.exchange.writer import ExchangingWriter
+from tests.harness import await_that
 from tests.simulation.exchange import SEEDS
 from tests.simulation.exchange import Exchange as SimulatedExchange
 from tests.simulation.world import World
@@ -38,6 +39,9 @@ class Side(Protocol):
 
     def came_to(self, name: str) -> tuple[int, int] | str:
         """Rows that it handed over and took, once it has all of the other's; or `BROKEN`."""
+
+    def hears(self, name: str) -> bool:
+        """Whether it learns, before END, that what is open is of no use any more."""
 
     def give_up(self, name: str) -> None:
         """It discards what is open."""
@@ -72,6 +76,15 @@ class Real:
             writer.discard()
             return BROKEN
         return sum(writer.handed.values()), sum(writer.taken.values())
+
+    def hears(self, name: str) -> bool:
+        """As the plane does when it is told that something has arrived."""
+        try:
+            await_that("word of it", lambda: self._writers[name].take(), deadline_s=DEADLINE_S)
+        except HandingBroken:
+            self._writers[name].discard()
+            return True
+        return False
 
     def give_up(self, name: str) -> None:
         self._writers[name].discard()
@@ -122,6 +135,10 @@ class Simulated:
             return BROKEN
         assert not exchange.awaited
         return sum(exchange.handed.values()), sum(exchange.taken.values())
+
+    def hears(self, name: str) -> bool:
+        self.world.scheduler.run_until(self.world.scheduler.now_ms + 400)
+        return bool(self._exchange(name).broken)
 
     def give_up(self, name: str) -> None:
         self._exchange(name).close()
@@ -198,6 +215,19 @@ def test_where_one_is_gone_the_other_has_nothing_to_wait_for(side: Side) -> None
     side.write("a", 300)
     side.finish("a")
     assert side.came_to("a") == BROKEN
+
+
+def test_where_one_gives_up_the_other_hears_of_it_before_end(side: Side) -> None:
+    both(side)
+    side.give_up("b")
+    assert side.hears("a")
+
+
+def test_where_one_has_given_up_the_other_hears_of_it_though_it_opens_later(side: Side) -> None:
+    side.open("b", "t1")
+    side.give_up("b")
+    side.open("a", "t1")
+    assert side.hears("a")
 
 
 def test_rows_of_a_transaction_that_is_over_are_refused(side: Side) -> None:

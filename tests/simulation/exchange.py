@@ -7,6 +7,7 @@ did not break has lost is what no stream loses: it stands for bugs at either end
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ SEEDS = range(7_000_000, 8_000_000)
 DELAY_MAX_MS = 300
 CLOSED_REMEMBERED = 64
 Frame = tuple[str, str, list[Row], bool]
-"""Transaction, sender, rows, whether they are the last."""
+"""Transaction, sender, rows, whether they are the last. Of no rows the first: a stream begins."""
 
 
 class Network:
@@ -51,11 +52,13 @@ class Network:
 
 
 class Exchange:
-    """Of one worker; of one transaction at a time."""
+    """Of one worker; of one transaction at a time. `broke`: called when that is of no use."""
 
-    def __init__(self, worker: Worker, network: Network) -> None:
+    def __init__(self, worker: Worker, network: Network, broke: Callable[[], None]) -> None:
         self._worker = worker
         self._network = network
+        self._broke = broke
+        self._finished = False
         self.transaction = ""
         self.broken = ""
         self.awaited: set[str] = set()
@@ -73,16 +76,27 @@ class Exchange:
         if not order.takers:
             return
         self.transaction, self._takers, self.broken = order.transaction, dict(order.takers), ""
-        self.awaited = set(order.takers) - {self._worker.incarnation}
+        self._finished = False
+        self.awaited = self._others
         self.handed, self.taken, self.rows = Counter(), Counter(), []
         early, self._early = self._early, []
         for frame, sender in early:
             self.take(frame, sender)
+        for who in sorted(self._others):
+            self._put(who, [], last=False)
 
     def close(self) -> None:
+        """Whoever has not all of ours by now will not have it."""
+        if self.transaction and not self._finished:
+            for who in sorted(self._others):
+                self._cut(who)
         if self.transaction:
             self._closed.append(self.transaction)
         self.transaction, self.awaited, self.rows = "", set(), []
+
+    @property
+    def _others(self) -> set[str]:
+        return self._takers.keys() - {self._worker.incarnation}
 
     def divided(self, rows: list[Row]) -> list[Row]:
         """Our own of these; the others are on their way."""
@@ -100,7 +114,8 @@ class Exchange:
 
     def finish(self) -> None:
         """That was all."""
-        for who in sorted(self._takers.keys() - {self._worker.incarnation}):
+        self._finished = True
+        for who in sorted(self._others):
             self._send(who, [], last=True)
 
     def wait_ms(self) -> int:
@@ -109,24 +124,43 @@ class Exchange:
 
     def look(self) -> None:
         """A stream of a worker that is gone has broken."""
-        gone = [who for who in self.awaited if self._network.worker(self._takers[who]) is None]
-        if gone and not self.broken:
-            self.broken = f"{gone[0]} is gone"
+        if not self.transaction:
+            return
+        near = self.awaited if self._finished else self._others
+        gone = sorted(who for who in near if self._network.worker(self._takers[who]) is None)
+        if gone:
+            self._break(f"{gone[0]} is gone")
+
+    def _break(self, reason: str) -> None:
+        if not self.broken:
+            self.broken = reason
+            self._broke()
 
     def _send(self, who: str, rows: list[Row], *, last: bool) -> None:
-        network, taker = self._network, self._network.worker(self._takers[who])
-        if taker is None or network.of(network.breaks):
-            self.broken = self.broken or f"{who} cannot be reached"
-        if taker is None or self.broken:
+        network = self._network
+        if network.worker(self._takers[who]) is None or network.of(network.breaks):
+            self._break(f"{who} cannot be reached")
+        if self.broken:
             return
         if rows and network.of(network.loses):
             network.lost_rows += len(rows)
             return
+        self._put(who, rows, last=last)
+
+    def _put(self, who: str, rows: list[Row], *, last: bool) -> None:
+        self._through(who, Exchange.take, (self.transaction, self._worker.incarnation, rows, last), self)
+
+    def _cut(self, who: str) -> None:
+        self._through(who, Exchange.cut, self.transaction, self._worker.incarnation)
+
+    def _through(self, who: str, do: Callable[..., None], *args: object) -> None:
+        """It reaches them after what was sent before it, if they are there."""
+        taker = self._network.worker(self._takers[who])
+        if taker is None:
+            return
         channel = self._channels.setdefault(who, Channel())
-        frame: Frame = (self.transaction, self._worker.incarnation, rows, last)
-        delay_ms = network.random.randrange(DELAY_MAX_MS)
-        assert taker.plane.exchange is not None
-        self._worker.world.scheduler.through(channel, delay_ms, taker, taker.plane.exchange.take, frame, self)
+        delay_ms = self._network.random.randrange(DELAY_MAX_MS)
+        self._worker.world.scheduler.through(channel, delay_ms, taker, do, taker.plane.exchange, *args)
 
     def take(self, frame: Frame, sender: Exchange) -> None:
         """At the taker."""
@@ -143,6 +177,12 @@ class Exchange:
             if last:
                 self.awaited.discard(who)
 
+    def cut(self, transaction: str, who: str) -> None:
+        """At the taker: a stream is over before its end."""
+        self._early = [(frame, sender) for frame, sender in self._early if frame[:2] != (transaction, who)]
+        if transaction == self.transaction and who in self.awaited:
+            self._break(f"what {who} was handing over broke off")
+
     def refused(self, transaction: str) -> None:
         if transaction == self.transaction:
-            self.broken = self.broken or "rows were refused"
+            self._break("rows were refused")

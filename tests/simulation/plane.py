@@ -91,7 +91,7 @@ class Plane:
         self._worker = worker
         self._world = worker.world
         network = worker.world.network
-        self.exchange = Exchange(worker, network) if network is not None else None
+        self.exchange = Exchange(worker, network, self._exchange_broke) if network is not None else None
         self.positions: dict[SourcePartition, Position] = {}
         self._lanes: dict[SourcePartition, Lane] = {}
         self._orders = Channel()
@@ -140,6 +140,8 @@ class Plane:
             return
         world, worker = self._world, self._worker
         world.checks.held(worker, self)
+        if self.exchange is not None:
+            self.exchange.look()
         if not self._paused and world.log.available:
             for partition, position in self.positions.items():
                 if position.generation and not position.stuck:
@@ -395,12 +397,29 @@ class Plane:
                 self._rows, self._writes = [], self._columns
             rows = [(partition, offset, life) for offset in chunk.rows]
             self._rows.extend(rows if self.exchange is None else self.exchange.divided(rows))
+            if self._taken_away():
+                return
             if chunk.rejected:
                 self._set_aside.append((partition, chunk))
             if chunk.witness is not None:
                 self._last[partition] = chunk.witness
             if self._world.mark_rule is not None:
                 self._note_times(partition, chunk.rows)
+
+    def _exchange_broke(self) -> None:
+        """Orders that are there come first."""
+        self._through(self._orders, self._taken_away)
+
+    def _taken_away(self) -> bool:
+        """Whether what others hand over, or take, is of no use any more: it is told at once, before END."""
+        exchange = self.exchange
+        if exchange is None or not exchange.transaction or not exchange.broken:
+            return False
+        transaction = self._transaction
+        self._forget()
+        now_ms = self._worker.clock_ms()
+        self._worker.post(ev.TakenAway(now_ms=now_ms, transaction=transaction, reason=exchange.broken))
+        return True
 
     def _note_times(self, partition: SourcePartition, offsets: list[int]) -> None:
         """Of rows, and of those the ones whose event time counts."""

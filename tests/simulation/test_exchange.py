@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from participant import events as ev
+from participant.transitions import State
 from tests.simulation.checkers.s4_whole import CommitsAreWhole
 from tests.simulation.exchange import SEEDS
 from tests.simulation.mutants.base import Mutant
 from tests.simulation.mutants.exchanges import CountsNotCompared, ExchangeNotCounted
 from tests.simulation.mutants.search import NotFound, find
 from tests.simulation.test_simulation import CHUNK, must_pass
+from tests.simulation.worker import Worker
 from tests.simulation.world import World
 
 pytestmark = pytest.mark.timeout(900)  # a backstop only
 
 SCHEDULES = 500
+WALKED = 60
+WHYS = {"cannot be reached", "broke off", "is gone"}
 SCHEDULES_MAX = 500
 """A seeded bug is found within so many."""
 LOST = Mutant(CommitsAreWhole, {"rounds": CountsNotCompared, "transactions": ExchangeNotCounted})
@@ -37,6 +42,26 @@ def test_schedules_commit_rows_that_were_handed_over_and_give_up_those_that_did_
         alone += "takers={" not in said
         lost += "rows over to" in said
     assert exchanged > 20 and lost and alone < 20
+
+
+def test_workers_hear_while_they_write_that_rows_do_not_come_or_are_not_taken_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As from the real plane: at once, and not when END comes."""
+    met: set[str] = set()
+    feed = Worker._feed
+
+    def noting(self: Worker, event: ev.Event) -> bool:
+        work = self.core.rounds.work
+        open_one = work.id if work is not None and self.core.state is State.WRITING else None
+        if isinstance(event, ev.TakenAway) and event.transaction == open_one:
+            met.update(why for why in WHYS if why in event.reason)
+        return feed(self, event)
+
+    monkeypatch.setattr(Worker, "_feed", noting)
+    for seed in SEEDS[:WALKED]:
+        World(seed).run()
+    assert met == WHYS
 
 
 def test_rows_that_did_not_arrive_are_found_by_the_rows_of_the_commit() -> None:
