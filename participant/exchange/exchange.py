@@ -32,6 +32,13 @@ FRAMES = 4
 """So many frames fit into what is held for others, at least, and so many into what they sent."""
 
 
+def frame_bytes(bytes_max: int, workers: int) -> int:
+    """Of each other worker a thread of the server holds a frame beside what is counted: all of these are no
+    more than what is.
+    """
+    return max(1, min(FRAME_BYTES, bytes_max // max(FRAMES, workers)))
+
+
 def host_towards(address: str) -> str:
     """By which of its addresses this machine reaches host:port. Raises `OSError`. Nothing is sent."""
     host, _, port = address.rpartition(":")
@@ -65,6 +72,7 @@ class Exchange:
         self._homes_count = homes
         self._homes: Homes | None = None
         self._bytes_max = bytes_max // 2
+        self._frame_bytes = frame_bytes(self._bytes_max, writers_max)
         self._changed = Condition()
         self._arrived = arrived
         self._inbox = Inbox(self._bytes_max, self._changed, arrived)
@@ -119,7 +127,8 @@ class Exchange:
             self._homes,
             self._inbox,
             outbox,
-            frame_bytes=min(FRAME_BYTES, self._bytes_max // FRAMES),
+            frame_bytes=self._frame_bytes,
+            waiting_bytes_max=self._bytes_max // 2,
             changed=self._changed,
             waits=waits,
         )

@@ -22,7 +22,7 @@ WAIT_S = 0.1
 
 class ExchangingWriter(FileWriter):
     """See `table.port.FileWriter`. `inner`: writes. `frame_bytes`: rows go out in frames of about so much,
-    also those of a large batch: each thread of the taker's server holds one beside what is counted.
+    also those of a large batch. `waiting_bytes_max`: so much waits for more of its taker's, all together.
 
     `waits`: called now and then while others are waited for; what it raises ends that.
     """
@@ -36,6 +36,7 @@ class ExchangingWriter(FileWriter):
         outbox: Outbox,
         *,
         frame_bytes: int,
+        waiting_bytes_max: int,
         changed: Condition,
         waits: Callable[[], None],
     ) -> None:
@@ -45,6 +46,7 @@ class ExchangingWriter(FileWriter):
         self._inbox = inbox
         self._outbox = outbox
         self._frame_bytes = frame_bytes
+        self._waiting_bytes_max = waiting_bytes_max
         self._changed = changed
         self._waits = waits
         self._parts: dict[str, list[Any]] = {}
@@ -124,7 +126,7 @@ class ExchangingWriter(FileWriter):
         self.handed[who] = self.handed.get(who, 0) + part.count
         if self._sizes[who] >= self._frame_bytes:
             self._send(who)
-        while sum(self._sizes.values()) > 2 * self._frame_bytes:
+        while sum(self._sizes.values()) > self._waiting_bytes_max:
             self._send(max(self._sizes, key=self._sizes.__getitem__))
 
     def _send(self, who: str) -> None:

@@ -90,12 +90,25 @@ class InsertHanding:
         whole = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
         if key_place is not None:
             whole = whole.replace_schema_metadata({KEY_PLACE: str(key_place).encode()})
-        rows = max(1, whole.num_rows * bytes_max // max(1, whole.nbytes))
-        for start in range(0, whole.num_rows, rows):
+        for start, rows in _pieces(whole, bytes_max):
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, whole.schema) as stream:
                 stream.write_table(whole.slice(start, rows))
             yield sink.getvalue().to_pybytes()
+
+
+def _pieces(rows: pa.Table, bytes_max: int) -> Iterator[tuple[int, int]]:
+    """From where on, how many: of about so much memory or one row, though rows be of very different sizes."""
+    told = rows.drop_columns([PARTITION_PATH])
+    each = max(1, rows.num_rows * bytes_max // max(1, rows.nbytes))
+    waiting = [(start, min(each, rows.num_rows - start)) for start in range(0, rows.num_rows, each)][::-1]
+    while waiting:
+        start, count = waiting.pop()
+        if count > 1 and told.slice(start, count).nbytes > 2 * bytes_max:
+            half = count // 2
+            waiting += [(start + half, count - half), (start, half)]
+        else:
+            yield start, count
 
 
 @contextlib.contextmanager

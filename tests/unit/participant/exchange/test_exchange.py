@@ -267,6 +267,14 @@ def test_more_than_fits_waits_with_its_sender(tmp_path: Path) -> None:
         writer.discard()
 
 
+@pytest.mark.parametrize("workers", [2, 10, 100])
+@pytest.mark.parametrize("bytes_max", [1 << 20, 16 << 20, 1 << 30])
+def test_what_is_held_beside_what_is_counted_is_bounded_however_many_workers_there_are(
+    workers: int, bytes_max: int
+) -> None:
+    assert workers * module.frame_bytes(bytes_max, workers) <= bytes_max
+
+
 def test_a_worker_listens_where_it_reaches_the_driver_from() -> None:
     assert host_towards("127.0.0.1:7077") == "127.0.0.1"
 

@@ -87,6 +87,16 @@ def test_rows_that_are_too_many_for_a_frame_go_in_several() -> None:
     assert [row for frame in frames for row in told(HANDING.unpacked(frame))] == told(shaped)
 
 
+def test_a_frame_is_no_larger_where_rows_are_of_very_different_sizes() -> None:
+    shaped = rows(1_000)
+    texts = ["x" * 10_000 if 500 <= number < 510 else "" for number in range(1_000)]
+    place = shaped.table.schema.get_field_index(SCHEMA.names[0])
+    table = shaped.table.set_column(place, SCHEMA.field(place), pa.chunked_array([pa.array(texts)]))
+    frames = list(HANDING.packed([replace(shaped, table=table)], 30_000))
+    assert max(map(len, frames)) < 70_000
+    assert sum(HANDING.unpacked(frame).count for frame in frames) == 1_000
+
+
 def test_a_row_that_is_larger_than_a_frame_goes_in_one() -> None:
     assert len(list(HANDING.packed([rows(3)], 1))) == 3
 
