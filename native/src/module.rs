@@ -141,7 +141,12 @@ fn columns_of(schema: &Bound<'_, PyAny>) -> PyResult<Schema> {
     let capsule = schema.call_method0("__arrow_c_schema__")?.cast_into::<PyCapsule>()?;
     let pointer = capsule.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
     // SAFETY: a capsule of this name holds such a structure for as long as it lives, which is to the end of this call
-    Schema::try_from(unsafe { pointer.as_ref() }).map_err(wrong)
+    let schema = unsafe { pointer.as_ref() };
+    // Whoever took it left it so: what it points to is theirs, and may be gone
+    if schema.release().is_none() {
+        return Err(wrong("the schema's capsule is empty: somebody has taken what was in it"));
+    }
+    Schema::try_from(schema).map_err(wrong)
 }
 
 /// What is decoded without Python's lock. `broken`: whether it failed before in a way that nobody foresaw.

@@ -164,6 +164,22 @@ def test_types_beyond_the_depth_that_is_read_natively_are_the_strict_decoders() 
 
 
 @needs_module
+def test_a_schemas_capsule_that_somebody_has_emptied_is_refused_and_not_looked_into() -> None:
+    capsule = SCHEMA.__arrow_c_schema__()
+    assert pa.Schema._import_from_c_capsule(capsule) == SCHEMA
+    with pytest.raises(ValueError, match="somebody has taken what was in it"):
+        native_module().Decoder(SimpleNamespace(__arrow_c_schema__=lambda: capsule))
+
+
+@needs_module
+def test_what_is_no_capsule_of_a_schema_is_refused() -> None:
+    _, array = pa.array([1]).__arrow_c_array__()
+    for other in (array, b"arrow_schema", None):
+        with pytest.raises((TypeError, ValueError)):
+            native_module().Decoder(SimpleNamespace(__arrow_c_schema__=lambda other=other: other))
+
+
+@needs_module
 @pytest.mark.parametrize("wide", [True, False])
 @settings(max_examples=400, deadline=None)
 @given(st.data())
