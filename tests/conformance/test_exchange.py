@@ -40,6 +40,9 @@ class Side(Protocol):
     def came_to(self, name: str) -> tuple[int, int] | str:
         """Rows that it handed over and took, once it has all of the other's; or `BROKEN`."""
 
+    def is_reached(self, name: str) -> None:
+        """The other's stream has begun there."""
+
     def hears(self, name: str) -> bool:
         """Whether it learns, before END, that what is open is of no use any more."""
 
@@ -76,6 +79,10 @@ class Real:
             writer.discard()
             return BROKEN
         return sum(writer.handed.values()), sum(writer.taken.values())
+
+    def is_reached(self, name: str) -> None:
+        inbox = self._crew.exchanges[name]._inbox
+        await_that("stream from the other", lambda: inbox._streaming, deadline_s=DEADLINE_S)
 
     def hears(self, name: str) -> bool:
         """As the plane does when it is told that something has arrived."""
@@ -135,6 +142,9 @@ class Simulated:
             return BROKEN
         assert not exchange.awaited
         return sum(exchange.handed.values()), sum(exchange.taken.values())
+
+    def is_reached(self, name: str) -> None:
+        self.world.scheduler.run_until(self.world.scheduler.now_ms + 400)
 
     def hears(self, name: str) -> bool:
         self.world.scheduler.run_until(self.world.scheduler.now_ms + 400)
@@ -219,6 +229,7 @@ def test_where_one_is_gone_the_other_has_nothing_to_wait_for(side: Side) -> None
 
 def test_where_one_gives_up_the_other_hears_of_it_before_end(side: Side) -> None:
     both(side)
+    side.is_reached("a")
     side.give_up("b")
     assert side.hears("a")
 
