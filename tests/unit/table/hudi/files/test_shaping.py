@@ -207,11 +207,6 @@ def test_no_text_of_a_record_is_taken_for_the_mark_of_now(url_encode: bool, hive
     assert dated.table_partition.to_pylist() == [shape.format(one, "2026-12-31-14") for one in wanted]
 
 
-def test_a_time_as_table_partition_is_microseconds_as_hudi_spells_it() -> None:
-    derived = derive(b'{"id":"a","at":"1970-01-01T00:00:01Z"}', partition_fields=("at",))
-    assert derived.table_partition.to_pylist() == ["1000000"]
-
-
 def test_a_table_without_partitions_has_one_whose_name_is_empty() -> None:
     derived = derive(b'{"id":"a"}', b'{"id":"b"}')
     assert derived.table_partition.to_pylist() == ["", ""]
