@@ -40,10 +40,10 @@ def counts_every_runs_time(right: Any) -> Any:
 
 
 def keeps_what_an_earlier_transaction_saw(right: Any) -> Any:
-    def opened(plane: Any, order: Any) -> None:
-        seen = plane._seen
-        right(plane, order)
-        plane._seen = seen
+    def opened(writing: Any, order: Any, files: Any) -> None:
+        seen = writing._seen
+        right(writing, order, files)
+        writing._seen = seen
 
     return opened
 
@@ -95,7 +95,7 @@ BUGS: tuple[Bug, ...] = (
         "event_times_of_a_transaction_stay",
         "What a worker saw in a transaction that was given up moves the watermark of the next one.",
         Hole.COMPLETE,
-        {"participant.worker.plane:Plane._open": keeps_what_an_earlier_transaction_saw},
+        {"participant.worker.writing:Writing.open": keeps_what_an_earlier_transaction_saw},
         of(
             PLANE,
             "test_event_times_are_told_of_what_was_written_and_those_behind_the_watermark_are_counted",

@@ -65,8 +65,8 @@ def rows_first(right: Any) -> Any:
 
 
 def told_nobody(_right: Any) -> Any:
-    def wrote(plane: Any, written: Any) -> None:
-        plane._written = written
+    def wrote(writing: Any, written: Any) -> None:
+        writing._written = written
 
     return wrote
 
@@ -109,7 +109,7 @@ BUGS = (
         "every_reject_has_a_name",
         "A worker names all rejects of a transaction, however many there are.",
         Hole.REJECTS,
-        {"participant.worker.plane:REJECTS_LISTED_MAX": lambda right: 1_000 * right},
+        {"participant.worker.writing:REJECTS_LISTED_MAX": lambda right: 1_000 * right},
         of(
             "tests/integration/test_plane_rejects.py",
             "test_of_a_flood_of_rejects_all_are_counted_and_the_first_are_named",
@@ -159,7 +159,7 @@ BUGS = (
         "a_plane_writes_in_silence",
         "A worker's data plane hears how far its files are, and does not pass it on.",
         Hole.WRITERS,
-        {"participant.worker.plane:Plane._wrote": told_nobody},
+        {"participant.worker.writing:Writing._wrote": told_nobody},
         of(
             "tests/unit/participant/worker/test_plane.py",
             "test_how_far_the_files_are_is_said_while_they_are_written_and_not_at_each_step",
