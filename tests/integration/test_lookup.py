@@ -40,17 +40,21 @@ def make(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Upserts]
             table.run([record(Change(key=("a", f"k{n:04}"), amount=n, ts=n % 3)) for n in numbers])
         return table
 
-    spark.conf.set("spark.sql.adaptive.enabled", "false")  # a plan that is made anew counts in another place
     yield make
-    spark.conf.unset("spark.sql.adaptive.enabled")
     for one in made:
         one.table.close()
 
 
 def asked(table: Upserts, where: str) -> tuple[list[str], int]:
-    """The ids that Spark finds, and how many rows it has read for them."""
-    table.spark.catalog.clearCache()
-    found = table.spark.read.format("hudi").load(str(table.path)).where(where).select("id")
+    """The ids that Spark finds, and how many rows it has read for them.
+
+    In a session of its own: Hudi's incremental queries leave settings in theirs, by which rows are filtered
+    while they are read.
+    """
+    session = table.spark.newSession()
+    session.conf.set("spark.sql.adaptive.enabled", "false")  # a plan made anew counts in another place
+    session.catalog.clearCache()
+    found = session.read.format("hudi").load(str(table.path)).where(where).select("id")
     ids = sorted(row[0] for row in found.collect())
     leaf = found._jdf.queryExecution().executedPlan().collectLeaves().head()
     return ids, int(leaf.metrics().apply(SCANNED).value())
