@@ -21,6 +21,7 @@ from pyspark.sql import functions as f
 
 from bench.lookups import spark_here
 from bench.place import typed
+from table.hudi.files.base_file import parse_file_name
 from tests import evidence
 
 NAME = "bench-growing"
@@ -62,8 +63,9 @@ def rows(spark: SparkSession, number: int, count: int) -> DataFrame:
 def files_of(folder: Path) -> Iterator[tuple[str, str, int]]:
     """(file group, instant, bytes) of each base file."""
     for path in folder.glob("*.parquet"):
-        group, _, rest = path.name.partition("_")
-        instant = rest.rpartition("_")[2].removesuffix(".parquet")
+        parsed = parse_file_name(path.name)
+        assert parsed is not None, f"{path.name} is no base file"
+        group, _, instant = parsed
         yield group, instant, path.stat().st_size
 
 

@@ -93,8 +93,8 @@ class TransactionWriter(FileWriter):
         self._made = 0
         self._rows = 0
         self._encodings = Encodings()
-        self._finishing: Finishing | None = None
-        self._reported, self._is_widened = False, is_widened
+        self._finishing = Finishing(self._files, self._open)
+        self._is_widened = is_widened
 
     @property
     def upload_s(self) -> float:
@@ -144,25 +144,16 @@ class TransactionWriter(FileWriter):
     def finish(self, wake: Callable[[], None]) -> None:
         """See `table.port.FileWriter`."""
         self._encode_all()
-        self._finishing = Finishing(self._files, self._open, wake)
+        self._finishing.begin(wake)
 
     def finished(self, *, wait: bool = False) -> tuple[DataFile, ...] | None:
         """See `table.port.FileWriter`."""
-        assert self._finishing is not None
-        if not self._finishing.is_done(wait=wait):
-            return None
-        self._files.rest()
-        self._reported = True
-        return tuple(self._open.ended)
+        return self._finishing.named(wait=wait)
 
     def discard(self) -> None:
         """Remove this writer's files unless `finished` named them. Their markers stay for the rollback."""
         self._backlog.clear()
-        if self._reported:
-            return
-        self._open.abandon()
-        self._files.remove()
-        self._files.rest()
+        self._finishing.undo()
 
     # --- memory -----------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The end of all of a writer's files: waited for, or looked at while its thread does other things.
+"""The end of all of a writer's files: waited for, looked at while its thread does other things, or undone.
 
 Closing is waiting: for a disk, for a name node, for an answer of an object store. Files come first, then the
 folders that hold their names.
@@ -11,26 +11,43 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from control_topic.messages import DataFile
 from table.hudi.files.durable import Files
 from table.hudi.files.open_files import OpenFiles
 
 
 class Finishing:
-    """Begins with it: whatever is open is being ended from here on. For the writer's thread.
+    """Of one writer. For its thread. Nothing is written any more once it has begun."""
 
-    `wake`: called in any thread when there may be more to say.
-    """
-
-    def __init__(self, files: Files, open_files: OpenFiles[Any, Any], wake: Callable[[], None]) -> None:
+    def __init__(self, files: Files, open_files: OpenFiles[Any, Any]) -> None:
         self._files = files
         self._open = open_files
-        self._wake = wake
+        self._wake: Callable[[], None] = lambda: None
         self._folders: deque[tuple[str, Future[int]]] | None = None
-        open_files.end_each()
-        open_files.call_when_ended(wake)
+        self._named = False
 
-    def is_done(self, *, wait: bool = False) -> bool:
-        """Whether files and folders are durable. Raises `StorageError`."""
+    def begin(self, wake: Callable[[], None]) -> None:
+        """End whatever is open. `wake`: called in any thread when there may be more to say."""
+        self._wake = wake
+        self._open.end_each()
+        self._open.call_when_ended(wake)
+
+    def named(self, *, wait: bool) -> tuple[DataFile, ...] | None:
+        """The files, once they and their folders are durable; None before. Raises `StorageError`."""
+        if not self._is_done(wait=wait):
+            return None
+        self._files.rest()
+        self._named = True
+        return tuple(self._open.ended)
+
+    def undo(self) -> None:
+        """Remove the files, begun or not, unless they were named."""
+        if not self._named:
+            self._open.abandon()
+            self._files.remove()
+            self._files.rest()
+
+    def _is_done(self, *, wait: bool) -> bool:
         if self._folders is None:
             if not self._open.collect(wait=wait):
                 return False
