@@ -30,10 +30,11 @@ from table.hudi.definition import (
 )
 from table.hudi.driver import opening, presence, rollback
 from table.hudi.driver.clock import await_clock, check_requested
-from table.hudi.driver.commit import Columns, PreCommit, Timing, check, check_files, write_stats
+from table.hudi.driver.commit import Columns, PreCommit, Timing, check, write_stats
 from table.hudi.driver.fence import Fence
 from table.hudi.driver.history import History
 from table.hudi.driver.java import FAILED, THROWN, changing, sentence, without_effect
+from table.hudi.driver.looking import Look, looking
 from table.hudi.driver.replaced import Replaced
 from table.hudi.driver.session import Session
 from table.hudi.driver.storage import is_of_one_machine
@@ -224,10 +225,16 @@ class HudiTable:
     def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> Mapping[str, int]:
         """Complete the instant, whole or not at all. See `table.port.TransactionalTable.commit`."""
         self._enter()
-        if self._is_repeat(commit):
-            return NOTHING_TIMED
-        timing = Timing()
-        check_files(self._session.store, self._spec.mode, commit.instant, commit.files)
+        with looking(self._session.store, self._spec.mode, commit.instant, commit.files) as look:
+            if self._is_repeat(commit):
+                return NOTHING_TIMED
+            timing = Timing()
+            look.before_lock()
+            return self._complete(commit, fence, look, timing)
+
+    def _complete(
+        self, commit: Commit, fence: Callable[[TableState | None], str], look: Look, timing: Timing
+    ) -> Mapping[str, int]:
         marked = self._markers.are_of(commit.instant, commit.files)
         timing.ended(FILES)
         await_clock(self._session, loaded=True)  # by the look for a repeat
@@ -240,10 +247,12 @@ class HudiTable:
                 )
             return fence(newest)
 
+        def checked() -> None:
+            check(self._session, self._history, commit, objection, self._columns, self._replaced, self._torn)
+            look.under_lock()
+
         pre_commit = PreCommit(
-            lambda: check(
-                self._session, self._history, commit, objection, self._columns, self._replaced, self._torn
-            ),
+            checked,
             lambda: self._fence.commit(commit.instant),
             self._watchdog,
             self._session.lock.holder,

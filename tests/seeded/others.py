@@ -10,7 +10,7 @@ from tests.seeded.clocks import nothing
 from tests.seeded.holes import Hole
 
 TORN = "tests/unit/table/hudi/reader/test_torn.py"
-COMMIT = "tests/unit/table/hudi/driver/test_commit.py"
+LOOKING = "tests/unit/table/hudi/driver/test_looking.py"
 REAL_TORN = "tests/integration/test_torn.py"
 TAKEN_AWAY = "tests/integration/test_taken_away.py"
 
@@ -31,7 +31,7 @@ def without_a_note(_right: Any) -> Any:
 
 def rows_alone(_right: Any) -> Any:
     def check_files(store: Any, mode: str, instant: str, files: Any) -> None:
-        module = importlib.import_module("table.hudi.driver.commit")
+        module = importlib.import_module("table.hudi.driver.looking")
         for file in files:
             module._check_rows(store, instant, file)
 
@@ -124,21 +124,21 @@ BUGS = (
         "rows_in_files_are_believed",
         "What a worker reports of the rows in its base files is not counted.",
         Hole.FILES,
-        {"table.hudi.driver.commit:_check_rows": nothing},
-        of(COMMIT, "test_a_base_file_with_other_rows_than_were_reported_is_refused"),
+        {"table.hudi.driver.looking:_check_rows": nothing},
+        of(LOOKING, "test_a_base_file_with_other_rows_than_were_reported_is_refused"),
     ),
     Bug(
         "sizes_of_files_are_believed",
         "What a worker reports of the sizes of its files is not compared.",
         Hole.FILES,
-        {"table.hudi.driver.commit:check_files": rows_alone},
-        of(COMMIT, "test_of_many_files_those_that_are_counted_are_spread_over_all"),
+        {"table.hudi.driver.looking:check_files": rows_alone},
+        of(LOOKING, "test_of_many_files_those_that_are_counted_are_spread_over_all"),
     ),
     Bug(
         "what_is_not_there_is_committed",
         "A commit names files that are not on storage.",
         Hole.FILES,
-        {"table.hudi.driver.commit:check_files": those_that_are_there},
-        of(COMMIT, "test_a_file_that_is_not_there_is_refused_whatever_the_table_holds"),
+        {"table.hudi.driver.looking:check_files": those_that_are_there},
+        of(LOOKING, "test_a_file_that_is_not_there_is_refused_whatever_the_table_holds"),
     ),
 )

@@ -1,18 +1,16 @@
-"""One commit: the files' statistics, and the check that Hudi makes inside its table lock."""
+"""One commit: the files' statistics, and the check that Hudi makes inside its table lock.
+
+What is looked at of the files themselves is in table/hudi/driver/looking.py.
+"""
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from control_topic.causes import CHECK, LOCK
 from control_topic.messages import DataFile
@@ -28,19 +26,11 @@ from table.hudi.driver.replaced import Replaced
 from table.hudi.driver.session import Session
 from table.hudi.driver.table_lock import Holder
 from table.hudi.driver.watchdog import Watchdog
-from table.hudi.files.base_file import parse_file_name
-from table.hudi.files.log_file import log_file_version, parse_log_file_name
+from table.hudi.files.log_file import log_file_version
 from table.hudi.layout import file_id
 from table.hudi.reader.torn import Torn
 from table.port import UPSERT, Commit, TableSpec
 from table.state import PREFIX, TableState
-from table.store.port import Store
-
-FOOTERS_READ_MAX = 100
-"""Base files of one commit whose rows are counted, spread evenly over more. Every file's size is compared."""
-
-LOOKS_AT_ONCE = 16
-"""At files in an object store, each look being a request or two."""
 
 CHECK_S = 15.0
 """How long the check may take: well below what the lock lives."""
@@ -261,85 +251,6 @@ def write_stats(session: Session, mode: str, commit: Commit) -> Any:
     mapper = session.hudi.common.util.JsonUtils.getObjectMapper()
     kinds = mapper.getTypeFactory().constructCollectionType(stats.getClass(), made.getClass())
     return mapper.readValue(json.dumps([of_one(file, commit.instant) for file in commit.files]), kinds)
-
-
-def check_files(store: Store, mode: str, instant: str, files: Sequence[DataFile]) -> None:
-    """Raise `Refused` unless every file is there, with its size, under the name that the instant gives it.
-
-    And, of at most `FOOTERS_READ_MAX` base files, with its rows.
-    """
-    for file in files:
-        _check_name(mode, instant, file)
-    every = -(-len(files) // FOOTERS_READ_MAX) or 1
-    read = set() if mode == UPSERT else {file.path for file in files[::every]}
-
-    def look(file: DataFile) -> None:
-        of_file = _check_rows if file.path in read else _check_size
-        of_file(store, instant, file)
-
-    _of_each(store, files, look)
-
-
-def _of_each(store: Store, files: Sequence[DataFile], look: Callable[[DataFile], None]) -> None:
-    """Side by side where each look is a request; the first file that is not as it should be is told of."""
-    if not store.capabilities.remote or len(files) < 2:
-        for file in files:
-            look(file)
-        return
-    with ThreadPoolExecutor(min(LOOKS_AT_ONCE, len(files))) as pool:
-        for _ in pool.map(look, files):
-            pass
-
-
-def _check_name(mode: str, instant: str, file: DataFile) -> None:
-    relative = PurePosixPath(file.path)
-    name = relative.name
-    parsed = parse_log_file_name(name) if mode == UPSERT else parse_file_name(name)
-    if parsed is None or (parsed[0], parsed[2]) != (file_id(file), instant):
-        raise Refused(f"instant {instant}: file {file.path} does not carry its file id and instant")
-    if str(relative.parent) != (file.table_partition or ".") or ".." in relative.parts:
-        raise Refused(
-            f"instant {instant}: file {file.path} is not in table partition {file.table_partition!r}"
-        )
-
-
-def _check_size(store: Store, instant: str, file: DataFile) -> None:
-    try:
-        found = store.stat(file.path)
-    except OSError as error:
-        raise Unavailable(
-            f"instant {instant}: file {file.path} cannot be looked at: {error.strerror}"
-        ) from error
-    if found is None:
-        raise Refused(f"instant {instant}: file {file.path} is not there")
-    _compare_size(instant, file, found.size_bytes)
-
-
-def _compare_size(instant: str, file: DataFile, size_bytes: int) -> None:
-    if size_bytes != file.size_bytes:
-        raise Refused(
-            f"instant {instant}: file {file.path} has {size_bytes} bytes, {file.size_bytes} were reported"
-        )
-
-
-def _check_rows(store: Store, instant: str, file: DataFile) -> None:
-    """Raise `Refused` unless a base file has its size, and as many rows as its footer is reported to say.
-
-    A footer costs about half a millisecond, which a log file's blocks would not be counted in: of those the
-    size has to do.
-    """
-    try:
-        with store.source(file.path) as source:
-            _compare_size(instant, file, source.seek(0, io.SEEK_END))
-            rows = pq.read_metadata(source).num_rows
-    except FileNotFoundError as error:
-        raise Refused(f"instant {instant}: file {file.path} is not there") from error
-    except pa.ArrowException as error:
-        raise Refused(f"instant {instant}: file {file.path} is not whole: {error}") from error
-    except OSError as error:
-        raise Unavailable(f"instant {instant}: file {file.path} cannot be read: {error}") from error
-    if rows != file.rows:
-        raise Refused(f"instant {instant}: file {file.path} holds {rows} rows, {file.rows} were reported")
 
 
 def _stat(file: DataFile, _instant: str) -> dict[str, Any]:
