@@ -250,17 +250,25 @@ class Intake:
     # --- limits ---------------------------------------------------------------------------------
 
     def meter(self, work: Work | None) -> None:
-        """Consumption pauses at the memory cap and goes on at half of it. `work`: whose files are open."""
+        """Consumption pauses at the memory cap and goes on at half of it. `work`: whose files are open.
+
+        Once they are no longer open, what filled the memory beside them is no reason to wait for the commit:
+        there is more room, of which half must be left.
+        """
         held_bytes = sum(o.size_bytes for o in self.owned.values())
         bytes_max = self._settings.memory_bytes_max
+        enough_bytes = bytes_max // 2
         if work is not None:
             held_bytes += work.reject_bytes
         else:
-            bytes_max = max(bytes_max, self._settings.idle_bytes_max)
+            room_bytes = max(0, self._settings.idle_bytes_max - bytes_max)
+            if room_bytes:
+                enough_bytes = bytes_max + room_bytes // 2
+            bytes_max += room_bytes
         if not self.paused and (held_bytes >= bytes_max or self.stopped):
             self.paused = True
             self._machine.do(Pause())
-        elif self.paused and not self.stopped and held_bytes <= bytes_max // 2:
+        elif self.paused and not self.stopped and held_bytes <= enough_bytes:
             self.paused = False
             self._machine.do(Resume())
 

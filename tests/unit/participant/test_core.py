@@ -286,13 +286,21 @@ def test_at_the_memory_cap_it_pauses_and_goes_on_at_half() -> None:
 
 
 def test_while_no_file_is_open_it_may_hold_what_files_would() -> None:
-    talk = ParticipantTalk(memory_bytes_max=100, idle_bytes_max=200).flushing()
+    talk = ParticipantTalk(memory_bytes_max=100, idle_bytes_max=125).flushing()
     assert of(talk.buffered(P0, 9, size_bytes=100), p.Pause)
-    assert of(talk.flushed(), p.Resume), "100 is half of what it may hold now"
-    assert not of(talk.buffered(P0, 10, size_bytes=99), p.Pause)
+    assert of(talk.flushed(), p.Resume), "there is room for 25 more"
+    assert not of(talk.buffered(P0, 10, size_bytes=24), p.Pause)
     assert of(talk.buffered(P0, 11, size_bytes=1), p.Pause)
     talk.ack("t1", {P0: 5})
     assert of(talk.start("t2", P0, committed={P0: 5}), p.Resume), "what was held is in its files now"
+
+
+def test_without_half_of_the_further_room_it_waits_for_the_next_transaction() -> None:
+    talk = ParticipantTalk(memory_bytes_max=100, idle_bytes_max=200).flushing()
+    assert of(talk.buffered(P0, 9, size_bytes=151), p.Pause)
+    assert not of(talk.flushed(), p.Resume)
+    talk.ack("t1", {P0: 5})
+    assert of(talk.start("t2", P0, committed={P0: 5}), p.Resume)
 
 
 def test_memory_held_by_a_partition_outside_the_transaction_asks_for_the_end() -> None:
