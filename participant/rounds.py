@@ -332,12 +332,15 @@ class Rounds:
     # --- it is given up -------------------------------------------------------------------------
 
     def revoked(self, partitions: Iterable[SourcePartition]) -> str:
-        """These are no longer ours. Answers which transaction loses open data by that; empty where none."""
+        """These are no longer ours. Answers which transaction loses open data by that; empty where none.
+
+        What is decoded and in none of its files is not its data.
+        """
         work, owned = self.open_work, self.intake.owned
         if work is None:
             return ""
         gone = work.partitions.intersection(partitions)
-        dies = any(owned[p].next > owned[p].start for p in gone)
+        dies = any(owned[p].written > owned[p].start for p in gone)
         work.partitions -= gone
         return work.id if dies else ""
 

@@ -139,6 +139,21 @@ def test_revoked_without_open_data_the_transaction_goes_on() -> None:
     assert [r.partition for r in status.ranges] == [P0]
 
 
+def test_revoked_with_nothing_in_its_files_the_transaction_goes_on_whatever_is_decoded_beside_it() -> None:
+    """Else a group that is dealt anew while files are ended aborts what nothing is missing of."""
+    talk = ParticipantTalk()
+    talk.assigned(P0, P1)
+    talk.buffered(P0, 5)
+    talk.start("t1", P0, P1)
+    talk.end("t1")
+    talk.buffered(P1, 7)
+    actions = talk.revoked(P1)
+    assert sent(actions, ParticipantLeave) == [ParticipantLeave(partitions=(P1,))]
+    assert not of(actions, p.Discard)
+    (status,) = sent(talk.flushed(), WriteStatus)
+    assert [(r.partition, r.next) for r in status.ranges] == [(P0, 5)]
+
+
 def test_revoked_after_its_write_status_the_files_belong_to_the_transaction() -> None:
     talk = ParticipantTalk().prepared()
     actions = talk.revoked(P0)
