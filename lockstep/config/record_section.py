@@ -208,6 +208,4 @@ class RecordSection(Section):
     @property
     def names_schemas(self) -> bool:
         """Whether values are rows that name schemas of a registry, whose fields may be columns."""
-        if self.columns or self.rest:
-            return False  # they say what becomes of fields
         return FORMATS[self.format].says_columns and self.framing == "confluent" and self.envelope == "none"

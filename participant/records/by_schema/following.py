@@ -212,9 +212,12 @@ class FollowingDecoder:
 
     def _learn(self, key: Hashable) -> str:
         """Why records of this schema may not pass; empty where they may."""
+        inner = self._inner
         try:
             wanted = self._follows.columns(key, self._record)
             wide = widened(self._record, wanted, self._fixed, self._taken)
+            if wide != self._record:
+                inner = self._made(wide)
         except (NoColumn, Disunited) as why:
             return f"{self._follows.spelled(key)}: {why}. {ADVICE}"
         except (UnknownSchema, SchemaError):
@@ -229,9 +232,15 @@ class FollowingDecoder:
             )
         self._brought.append(self._follows.spelled(key)[:200])
         log.info("%s has more columns: %s", self._brought[-1], brought)
-        self._record = wide
-        self._inner = self._make(pa.schema([*wide, *self._ours]))
+        self._record, self._inner = wide, inner
         return ""
+
+    def _made(self, wide: pa.Schema) -> Decoder:
+        """Raises `NoColumn` where a column from elsewhere takes what one of them is otherwise."""
+        try:
+            return self._make(pa.schema([*wide, *self._ours]))
+        except SchemaError as why:
+            raise NoColumn(str(why)) from why
 
 
 def news(has: pa.Schema, wide: pa.Schema) -> str:

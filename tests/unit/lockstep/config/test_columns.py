@@ -89,3 +89,15 @@ def test_what_is_left_over_is_had_of_json_in_a_column_of_texts(
 ) -> None:
     assert sentence in problems_of({**SCHEMA, **changes})
     assert config_of({**SCHEMA, "record.rest": "city"}).record_spec().rest == "city"
+
+
+def test_columns_from_elsewhere_do_not_keep_the_others_from_following_the_schemas() -> None:
+    """Where their types are given: which type a header has, no schema says."""
+    registry = {"record.format": "avro", "registry.url": "http://r"}
+    follows = {**SCHEMA, **registry, "record.columns": {"city": "header.city"}}
+    assert config_of(follows).record.changes == "ignore"
+    for changes in ("evolve", "halt"):
+        asked = config_of({**follows, "record.on_schema_change": changes})
+        assert asked.record_spec().on_schema_change == changes
+    said = problems_of({**registry, "record.schema": "", "record.columns": {"city": "header.city"}})
+    assert "record.schema: missing; record.columns says where city comes from, and not of what type" in said

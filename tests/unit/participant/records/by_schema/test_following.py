@@ -369,3 +369,30 @@ def test_a_column_from_elsewhere_stays_as_it_is_and_what_it_comes_from_is_no_col
     assert found.stop is None
     assert found.table.to_pylist() == [{"id": "a", "n": 7, "y": 8, "k": 0}]
     assert plain(found.table) == "id STRING, n BIGINT, y BIGINT, k INT"
+
+
+def test_a_field_that_becomes_a_column_and_is_read_in_part_by_another_stops_where_both_cannot_be(
+    registry: Registry, tmp_path: Path
+) -> None:
+    fits, other = (
+        record(
+            {"id": "string", "at": {"type": "record", "name": "at", "fields": [{"name": "x", "type": of}]}}
+        )
+        for of in ("long", "string")
+    )
+    settings = RegistrySettings(url=registry.url, timeout_ms=1_000, cache_folder=str(tmp_path / "schemas"))
+    ddl = "id STRING, x BIGINT"
+    spec = RecordSpec(
+        format="avro", registry=settings, on_schema_change=EVOLVE, columns=(("x", "value.at.x"),)
+    )
+    table = TableSpec(path="/t", name="t", mode="insert", ddl=ddl)
+    reads = decoder(table, table_schema(ddl, True), spec)
+    first, second = registered(registry, fits, other)
+    found = reads.decode(batch([value(first, fits, id="a", at={"x": 7})]))
+    assert found.table.to_pylist() == [{"id": "a", "x": 7, "at": {"x": 7}}]
+
+    reads = decoder(table, table_schema(ddl, True), spec)
+    stopped = reads.decode(batch([value(second, other, id="a", at={"x": "7"})]))
+    assert stopped.stop is not None
+    why = "columns x and at both come from value.at.x, as BIGINT and as STRING: a field is read in one way"
+    assert stopped.stop == (0, f"schema {second} ({SUBJECT} version 2): {why}. {following.ADVICE}")
