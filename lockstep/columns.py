@@ -13,12 +13,14 @@ import pyarrow as pa
 
 from lockstep.config import Config, InvalidConfiguration
 from lockstep.config.checks import check_schema
+from lockstep.config.registry_section import subjects_of
 from lockstep.errors import ConfigError, Failed
 from participant.records.avro.follows import AvroFollows
 from participant.records.by_schema.following import ADVICE, widened
 from participant.records.errors import NoSuchSchema, RecordsError
 from participant.records.json_schema.registry import JSON
 from participant.records.port import Follows
+from participant.records.protobuf.files import place_of
 from participant.records.protobuf.follows import ProtobufFollows
 from participant.records.protobuf.framing import FIRST
 from participant.records.protobuf.registry import PROTOBUF
@@ -67,14 +69,17 @@ def begun(config: Config) -> Begun:
     return Begun(config=resolved, said_by=said_by)
 
 
-def columns_of(config: Config, texts: tuple[str, ...], number: int, has: pa.Schema) -> pa.Schema:
+def columns_of(
+    config: Config, texts: tuple[str, ...], number: int, has: pa.Schema, subject: str = ""
+) -> pa.Schema:
     """Those of values of a schema of the registry's. `has`: of the record, which it may do with.
 
-    Of a file of Protobuf its first message is meant. Raises `SchemaError`.
+    Of a file of Protobuf the message that the subject is called after, else the first. Raises `SchemaError`.
     """
     if config.record.format == "avro":
         return _follows(config, texts).columns(number, has)
-    return _follows(config, texts).columns((number, FIRST), has)
+    which = place_of(texts, subject) or FIRST
+    return _follows(config, texts).columns((number, which), has)
 
 
 def fixed_columns(config: Config) -> tuple[str, ...]:
@@ -119,7 +124,7 @@ def of_the_registry(config: Config) -> tuple[pa.Schema, str]:
     """
     settings = config.record_spec().registry
     columns, said_by = pa.schema([]), []
-    subjects = [f"{topic}-value" for topic in config.source.topics]
+    subjects = subjects_of(config.registry.value_subjects, config.source.topics)
     try:
         client = RegistryClient(settings, KINDS[config.record.format]) if settings is not None else None
         for subject in subjects if client is not None else ():
@@ -129,7 +134,7 @@ def of_the_registry(config: Config) -> tuple[pa.Schema, str]:
             except NoSuchSchema:
                 continue
             said_by.append(f"schema {number} ({subject})")
-            wanted = columns_of(config, texts, number, columns)
+            wanted = columns_of(config, texts, number, columns, subject)
             columns = widened(columns, wanted, fixed_columns(config))
     except SchemaError as error:
         where = said_by[-1] if said_by else config.registry.url
@@ -140,6 +145,6 @@ def of_the_registry(config: Config) -> tuple[pa.Schema, str]:
         raise ConfigError(
             f"record.schema is missing: there is no table at {config.table.path} yet, and the schema "
             f"registry has no subject {' or '.join(subjects)}. Register a schema there, or write "
-            "record.schema"
+            "record.schema; where producers name their subjects otherwise, say registry.value_subjects"
         )
     return columns, ", ".join(said_by)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lockstep.columns import KINDS, Told, begun, columns_of, fixed_columns
 from lockstep.config import Config
-from lockstep.config.registry_section import asks_a_registry
+from lockstep.config.registry_section import asks_a_registry, subjects_of
 from lockstep.errors import LockstepError
 from lockstep.validate import Check, ok
 from participant.records.avro.decoder import AvroDecoder, AvroKeys
@@ -50,11 +50,12 @@ def check_schemas(config: Config) -> Iterator[Check]:
     if settings is None or not asks_a_registry(config.record):
         return
     name = f"schema registry {settings.url}"
+    named = {VALUE: config.registry.value_subjects, KEY: config.registry.key_subjects}
     try:
         clients = {of: RegistryClient(settings, KINDS[of]) for of in dict(_places(config)).values()}
-        for topic in config.source.topics:
-            for place, of in _places(config):
-                yield _subject(config, clients[of], of, f"{topic}-{place}")
+        for place, of in _places(config):
+            for subject in subjects_of(named[place], config.source.topics):
+                yield _subject(config, clients[of], of, place, subject)
     except SchemaError as error:
         yield Check(name=name, verdict="failed", detail=str(error))
     except SchemasUnavailable as error:
@@ -70,21 +71,22 @@ def _places(config: Config) -> Iterator[tuple[str, str]]:
         yield KEY, config.record.key_format
 
 
-def _subject(config: Config, client: RegistryClient, of: str, subject: str) -> Check:
+def _subject(config: Config, client: RegistryClient, of: str, place: str, subject: str) -> Check:
     name = f"schemas of {subject}"
     try:
         number, texts = client.latest(subject)
     except NoSuchSchema:
         return ok(
-            name, "the registry answers, and has no such subject: well, if producers name theirs otherwise"
+            name,
+            "the registry answers, and has no such subject: well, if producers name theirs otherwise "
+            f"(registry.{place}_subjects)",
         )
     except UnknownSchema as why:
         return Check(name=name, verdict="failed", detail=f"the newest: {why}")
-    place = subject.rpartition("-")[2]
     if KINDS[of] is JSON:
         return ok(name, f"the newest, schema {number}, is one of JSON; values are not held against it")
     try:
-        news = _news(config, number, texts) if place == VALUE else ""
+        news = _news(config, number, texts, subject) if place == VALUE else ""
         if not news:
             _check(config, of, place, number, texts)
     except SchemaError as error:
@@ -97,14 +99,16 @@ def _subject(config: Config, client: RegistryClient, of: str, subject: str) -> C
     return ok(name, f"{detail}, which a run adds")
 
 
-def _news(config: Config, number: int, texts: tuple[str, ...]) -> str:
+def _news(config: Config, number: int, texts: tuple[str, ...], subject: str) -> str:
     """What a run would add to the columns, or halt at. Raises `SchemaError` where no table can have it."""
     if config.record.changes == IGNORE:
         return ""
     has = parse_ddl(config.record.ddl)
     elsewhere = taken(config.record.columns.items())
-    wanted = columns_of(config, texts, number, has)
-    return news(has, widened(has, wanted, fixed_columns(config), elsewhere))
+    wanted = columns_of(config, texts, number, has, subject)
+    wide = widened(has, wanted, fixed_columns(config), elsewhere)
+    plan(wide, config.record.columns, config.record.rest)
+    return news(has, wide)
 
 
 def _check(config: Config, of: str, place: str, number: int, texts: tuple[str, ...]) -> None:

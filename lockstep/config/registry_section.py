@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from lockstep.config import values
 from lockstep.config.problems import Problem
 from lockstep.config.properties import resolve_references
 from lockstep.config.record_section import RecordSection
+from lockstep.config.schema_values import TOPIC_IN_SUBJECT, Subjects
 from lockstep.config.sections import Section
 from lockstep.errors import ConfigError
 from participant.records.kinds import FORMATS
@@ -76,6 +77,23 @@ class RegistrySection(Section):
         description="What opens the private key, as a reference to a secret.",
         examples=["${env:REGISTRY_KEY_PASSWORD}"],
     )
+    value_subjects: Subjects = Field(
+        default=(f"{TOPIC_IN_SUBJECT}-value",),
+        description=(
+            "Under which subjects the newest schemas of values are, for `lockstep validate`, `lockstep "
+            "infer` and a run that begins without columns; `{topic}` stands for each source topic. As "
+            "Confluent's serializers name them unless told otherwise (TopicNameStrategy); "
+            '`["shop.v1.Order"]` for RecordNameStrategy, `["{topic}-shop.v1.Order"]` for '
+            "TopicRecordNameStrategy, one for each type of record. Records name their schemas by id, "
+            "whatever the subjects."
+        ),
+        examples=[["shop.v1.Order", "shop.v1.Refund"]],
+    )
+    key_subjects: Subjects = Field(
+        default=(f"{TOPIC_IN_SUBJECT}-key",),
+        description="Likewise, of keys.",
+        examples=[["shop.v1.OrderKey"]],
+    )
     timeout_ms: values.HookTimeoutMs = Field(
         default="10s",
         validate_default=True,
@@ -91,6 +109,12 @@ class RegistrySection(Section):
         ),
         examples=["/var/lib/lockstep/schemas"],
     )
+
+
+def subjects_of(named: Iterable[str], topics: Iterable[str]) -> tuple[str, ...]:
+    """With the names of the source topics in them, each once."""
+    topics = tuple(topics)
+    return tuple(dict.fromkeys(one.replace(TOPIC_IN_SUBJECT, topic) for topic in topics for one in named))
 
 
 def asks_a_registry(record: RecordSection) -> bool:

@@ -20,6 +20,31 @@ def _message_name(value: str) -> str:
     return value
 
 
+TOPIC_IN_SUBJECT = "{topic}"
+SUBJECTS_MAX, SUBJECT_CHARS_MAX = 100, 500
+
+
+def _listed(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _subjects(value: tuple[str, ...]) -> tuple[str, ...]:
+    """Names, in which a source topic's may stand."""
+    if not 1 <= len(value) <= SUBJECTS_MAX:
+        raise ValueError(f"{len(value)} subjects are listed, and there may be 1 to {SUBJECTS_MAX}")
+    for name in value:
+        bare = name.replace(TOPIC_IN_SUBJECT, "t")
+        if not bare.strip() or len(name) > SUBJECT_CHARS_MAX or "{" in bare or "}" in bare:
+            raise ValueError(
+                f"{shown(name)} is no subject: write its name, in which {{topic}} stands for the source "
+                'topic, as in "{topic}-value" or "shop.v1.Order"'
+            )
+    return value
+
+
+Subjects = Annotated[tuple[str, ...], BeforeValidator(_listed), AfterValidator(_subjects)]
+"""Of a schema registry."""
+
 COLUMNS_MAX = 10_000
 
 

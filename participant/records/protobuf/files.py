@@ -33,6 +33,8 @@ Which: TypeAlias = str | tuple[int, ...]
 TEXT_CHARS_MAX = 1_398_104
 """Of a schema with all that it imports: a mebibyte, in base64."""
 FILES_MAX = 1_000
+NAMED_DEPTH_MAX = 8
+"""So deep a message may be within others to be found by a subject's name."""
 ROOT = "asked_for.proto"
 _BUILT_IN = re.compile(r"(google/protobuf|google/type|confluent|confluent/types?)/([a-z_]{1,60})\.proto")
 _MODULES: Mapping[str, str] = {
@@ -78,6 +80,24 @@ def texts_of(descriptor_set: str) -> tuple[str, ...]:
 def messages(texts: Sequence[str]) -> tuple[tuple[int, ...], ...]:
     """The places of all messages at the top of the last of these schemas. Raises `SchemaError`."""
     return tuple((place,) for place in range(len(_decoded(texts[-1].partition(" ")[0]).message_type)))
+
+
+def place_of(texts: Sequence[str], subject: str) -> tuple[int, ...] | None:
+    """Where in the last of these schemas the message is that a subject is called after, alone or behind a
+    topic; None where it is called after none. Raises `SchemaError`.
+    """
+    file = _decoded(texts[-1].partition(" ")[0])
+    open_: list[tuple[tuple[int, ...], DescriptorProto]] = [
+        ((place,), one) for place, one in enumerate(file.message_type)
+    ]
+    while open_:
+        place, one = open_.pop(0)
+        name = _name_at(file, place)
+        if subject == name or subject.endswith(f"-{name}"):
+            return place
+        if len(place) < NAMED_DEPTH_MAX:
+            open_ += [((*place, number), inside) for number, inside in enumerate(one.nested_type)]
+    return None
 
 
 def message_of(texts: Sequence[str], which: Which) -> Descriptor:

@@ -24,14 +24,25 @@ def config(registry: Registry, tmp_path: Path) -> Config:
 
 
 def config_of(
-    registry: Registry, folder: Path, *topics: str, of: str = "avro", table: Any = None, **record: Any
+    registry: Registry,
+    folder: Path,
+    *topics: str,
+    of: str = "avro",
+    table: Any = None,
+    subjects: Any = None,
+    **record: Any,
 ) -> Config:
     return from_mapping(
         {
             "pipeline": {"id": "events"},
             "source": {"bootstrap_servers": "b:9092", "topics": list(topics or ("events",))},
             "record": {"format": of, "key_format": of, **record},
-            "registry": {"url": registry.url, "timeout": "1s", "cache_folder": str(folder / "schemas")},
+            "registry": {
+                "url": registry.url,
+                "timeout": "1s",
+                "cache_folder": str(folder / "schemas"),
+                **({"value_subjects": subjects} if subjects else {}),
+            },
             "table": {"path": f"file://{folder}/t", "name": "t", "key": ["id"], **(table or {})},
         }
     )
@@ -74,6 +85,35 @@ def test_of_protobuf_they_are_those_of_the_first_message(registry: Registry, tmp
     registry.known.register("events-value", {"schema": text, "schemaType": "PROTOBUF"})
     found = begun(config_of(registry, tmp_path, of="protobuf"))
     assert parse_ddl(found.config.record.ddl) == parse_ddl("id STRING, n DECIMAL(20,0)")
+
+
+def test_subjects_are_named_as_producers_name_them(registry: Registry, tmp_path: Path) -> None:
+    """As RecordNameStrategy and TopicRecordNameStrategy do."""
+    register(registry, "shop.Order", id="string", n="int")
+    register(registry, "audit-shop.Refund", id="string", back="double")
+    asked = config_of(registry, tmp_path, "events", "audit", subjects=["shop.Order", "{topic}-shop.Refund"])
+    found = begun(asked)
+    assert parse_ddl(found.config.record.ddl) == parse_ddl("id STRING, n INT, back DOUBLE")
+    assert found.said_by == "schema 1 (shop.Order), schema 2 (audit-shop.Refund)"
+    names = [check.name for check in check_schemas(found.config)]
+    assert names == [
+        f"schemas of {subject}" for subject in ("shop.Order", "events-shop.Refund", "audit-shop.Refund")
+    ]
+    with pytest.raises(ConfigError, match=r"name their subjects otherwise, say registry\.value_subjects"):
+        begun(config_of(registry, tmp_path))
+
+
+def test_of_protobuf_a_subject_says_which_message_of_its_file_is_meant(
+    registry: Registry, tmp_path: Path
+) -> None:
+    text = (
+        'syntax = "proto3"; package p; message E { string id = 1; } message F { string id = 1; int32 x = 2; }'
+    )
+    registry.known.register("events-p.F", {"schema": text, "schemaType": "PROTOBUF"})
+    found = begun(config_of(registry, tmp_path, of="protobuf", subjects=["{topic}-p.F"]))
+    assert parse_ddl(found.config.record.ddl) == parse_ddl("id STRING, x INT")
+    (check,) = check_schemas(found.config)
+    assert check.detail == "the newest, schema 1, fits record.schema"
 
 
 def test_where_nobody_says_a_run_is_refused_with_what_to_do(registry: Registry, config: Config) -> None:

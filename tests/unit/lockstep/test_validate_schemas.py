@@ -11,13 +11,15 @@ from lockstep.validate_schemas import check_schemas
 from tests.registry_server import HTML, Registry
 
 
-def config_of(registry: Registry, of: str = "avro", **table: object) -> Config:
+def config_of(
+    registry: Registry, of: str = "avro", named: Mapping[str, object] | None = None, **table: object
+) -> Config:
     return from_mapping(
         {
             "pipeline": {"id": "events"},
             "source": {"bootstrap_servers": "b:9092", "topics": ["events"]},
             "record": {"schema": "id STRING, n BIGINT", "format": of, "key_format": of},
-            "registry": {"url": registry.url, "timeout": "1s"},
+            "registry": {"url": registry.url, "timeout": "1s", **(named or {})},
             "table": {"path": "file:///t", "name": "t", **table},
         }
     )
@@ -52,6 +54,19 @@ def test_keys_are_looked_at_where_they_are_read(registry: Registry) -> None:
     assert keys[:2] == ("schemas of events-key", "failed") and "a long is not read as STRING" in keys[2]
     registry.known.register("events-key", {"schema": '"string"'})
     assert said(config_of(registry, kind="upsert", key=["id"]))[1][1] == "ok"
+
+
+def test_subjects_are_those_that_the_registry_section_names(registry: Registry) -> None:
+    named = {"value_subjects": ["shop.Order", "{topic}-shop.Order"], "key_subjects": ["shop.OrderKey"]}
+    registry.known.register("shop.Order", schema({"id": "string"}))
+    registry.known.register("shop.OrderKey", {"schema": '"string"'})
+    found = said(config_of(registry, named=named, kind="upsert", key=["id"]))
+    assert [name for name, _, _ in found] == [
+        f"schemas of {name}" for name in ("shop.Order", "events-shop.Order", "shop.OrderKey")
+    ]
+    assert [verdict for _, verdict, _ in found] == ["ok"] * 3
+    assert "no such subject" in found[1][2] and "(registry.value_subjects)" in found[1][2]
+    assert found[2][2] == "the newest, schema 2, fits record.schema"
 
 
 def test_a_registry_that_gives_no_schemas_is_said_once(registry: Registry) -> None:

@@ -71,6 +71,8 @@ ca_file = ""
 certificate_file = ""
 key_file = ""
 key_password = ""
+value_subjects = ["{topic}-value"]
+key_subjects = ["{topic}-key"]
 timeout = "10s"
 cache_folder = ""
 

@@ -14,6 +14,7 @@ from participant.records.protobuf.files import (
     Which,
     message_of,
     messages,
+    place_of,
     texts_of,
     told,
 )
@@ -76,6 +77,25 @@ def test_what_a_schema_file_holds_is_a_set_of_files_in_any_order() -> None:
 
 def test_the_messages_at_the_top_of_a_schema_are_listed() -> None:
     assert messages(TOLD) == ((0,), (1,))
+
+
+@pytest.mark.parametrize(
+    ("subject", "place"),
+    [
+        ("top.v1.One", (0,)),
+        ("top.v1.Two", (1,)),
+        ("events-top.v1.Two", (1,)),
+        ("events-top.v1.One.Deep.Deeper", (0, 0, 0)),
+        ("events-value", None),
+        ("in.Inner", None),
+        ("stop.v1.Two", None),
+        ("", None),
+    ],
+)
+def test_a_message_is_found_by_the_subject_that_is_called_after_it(
+    subject: str, place: tuple[int, ...] | None
+) -> None:
+    assert place_of(TOLD, subject) == place
 
 
 def circle() -> str:
