@@ -53,6 +53,8 @@ def command(
     missing until then. Of what records hold nothing is shown but types, and how long values are. At most
     64 MB are read, in at most 30 s, with no consumer group, and nothing is committed.
 
+    Records are objects in JSON, behind a schema registry's id as well (json_schema).
+
     Of Avro and Protobuf no record is read: the columns are those of the registry's newest schemas.
     """
     config = load(config_path, sets=sets, defaults=PLACEHOLDERS, with_schema=False)

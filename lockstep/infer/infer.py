@@ -14,10 +14,11 @@ from lockstep.infer.shapes import Shape
 from lockstep.infer.trial import Verdict, tried
 from lockstep.letters.reading import Broker
 from participant.records.json.values import Mismatch, parse
-from participant.records.port import BY_SCHEMA
+from participant.records.kinds import FORMATS
+from participant.records.raw import RawBatch
 from table.widening import ddl_of
 
-READ = "json"
+JSON, FRAMED = "json", "json_schema"
 
 
 def told(config: Config) -> Told | None:
@@ -26,7 +27,7 @@ def told(config: Config) -> Told | None:
     Raises as `lockstep.columns.of_the_registry`.
     """
     record = config.record
-    if record.format not in BY_SCHEMA or record.framing != "confluent" or record.envelope != "none":
+    if not FORMATS[record.format].says_columns or record.framing != "confluent" or record.envelope != "none":
         return None
     from lockstep.columns import of_the_registry
 
@@ -37,15 +38,19 @@ def told(config: Config) -> Told | None:
 def infer(config: Config, kafka: Mapping[str, str], topics: Sequence[str], limits: Limits) -> Inferred:
     """`kafka`: with secrets resolved. Raises as `sample` does, and `ConfigError` for what is not inferred."""
     record = config.record
-    if record.format != READ or record.envelope != "none":
-        what = record.format if record.format != READ else f"{record.envelope} events"
+    framed = record.format == FRAMED
+    if not (framed or record.format == JSON) or record.envelope != "none":
+        what = f"{record.envelope} events" if record.envelope != "none" else record.format
         raise ConfigError(
             f"of {what} no schema is inferred: it is of records that are objects in JSON, each of them a "
             "row, and of Avro and Protobuf a schema registry says it"
         )
-    found = sample(Broker(kafka=kafka, group=config.group_id, reader=config.source.reader), topics, limits)
+    broker = Broker(kafka=kafka, group=config.group_id, reader=config.source.reader)
+    found = sample(broker, topics, limits, headers=framed)
     shape, without_value, no_objects = Shape(), 0, Counter[str]()
-    for batch in found.batches:
+    batches, nameless = _bare(found.batches) if framed else (found.batches, [])
+    no_objects.update(nameless)
+    for batch in batches:
         for value in batch.values:
             if value is None:
                 without_value += 1
@@ -59,7 +64,7 @@ def infer(config: Config, kafka: Mapping[str, str], topics: Sequence[str], limit
     proposal = proposed(shape)
     given = [
         batch.take((~batch.values.nulls).nonzero()[0]) if batch.values.nulls is not None else batch
-        for batch in found.batches
+        for batch in batches
     ]
     verdict = tried(config, proposal, given) if proposal.columns else Verdict(refused="there are none")
     return Inferred(
@@ -71,3 +76,11 @@ def infer(config: Config, kafka: Mapping[str, str], topics: Sequence[str], limit
         proposal=proposal,
         verdict=verdict,
     )
+
+
+def _bare(batches: Sequence[RawBatch]) -> tuple[list[RawBatch], list[str]]:
+    """What stands behind the ids of schemas, and why some have none."""
+    from participant.records.json_schema.frames import bare
+
+    found = [bare(batch) for batch in batches]
+    return [batch for batch, _ in found], [why for _, reasons in found for why in reasons]

@@ -44,8 +44,11 @@ class Sample:
     """Why there is less than was asked for, though more is there; empty where that is not so."""
 
 
-def sample(broker: Broker, topics: Sequence[str], limits: Limits) -> Sample:
-    """Raises `SourceTopicsError`, `SourceUnreadable`, `Failed` where there is nothing, or nothing comes."""
+def sample(broker: Broker, topics: Sequence[str], limits: Limits, *, headers: bool = False) -> Sample:
+    """`headers`: whether records are read with theirs.
+
+    Raises `SourceTopicsError`, `SourceUnreadable`, `Failed` where there is nothing, or nothing comes.
+    """
     source = SourceTopics(broker.kafka, topics)
     places = source.facts().partitions
     begins, ends = dict(source.earliest(places)), dict(source.end(places))
@@ -56,7 +59,9 @@ def sample(broker: Broker, topics: Sequence[str], limits: Limits) -> Sample:
     share = -(-limits.records // len(chosen))
     found = Sample(source_partitions=len(filled))
     settings = fetch_settings(broker.kafka, group=broker.group, queue_bytes_max=QUEUE_BYTES_MAX)
-    with closing(open_fetcher(settings, broker.reader, records_max=BATCH_RECORDS_MAX)) as fetcher:
+    with closing(
+        open_fetcher(settings, broker.reader, whole=headers, records_max=BATCH_RECORDS_MAX)
+    ) as fetcher:
         for place in chosen:
             last = max(begins[place], ends[place] - share)
             fetcher.read_from(place, begins[place] if limits.oldest else last)

@@ -143,6 +143,36 @@ def test_of_avro_the_registry_says_the_columns_and_no_record_is_read(
     assert parse_ddl(pasted) == parse_ddl("id BIGINT, at TIMESTAMP")
 
 
+def test_of_json_of_a_registry_what_stands_behind_the_ids_is_read(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    """By an id before the value, or in a header. The registry is not asked."""
+    rows = [json.dumps({"id": n, "x": {"y": n / 2}}).encode() for n in range(300)]
+    produce(broker, topic, [*(b"\0\0\0\0\x07" + one for one in rows), None, b"{}", b"\0\0\0\0\x07[]"])
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    producer.produce(
+        topic, b'{"more":true}', headers=[("__value_schema_id", b"\0\0\0\0\x08")], partition=PARTITIONS - 1
+    )
+    assert producer.flush(30) == 0
+    path = file(tmp_path, broker, topic, format="json_schema")
+    path.write_text(path.read_text() + '\n[registry]\nurl = "http://127.0.0.1:9"\n')
+    for reader in ("auto", "plain"):
+        document = found(path, "--set", f"source.reader={reader}")
+        assert document["schema"].split() == [
+            "id",
+            "BIGINT,",
+            "x",
+            "STRUCT<y:",
+            "DOUBLE>,",
+            "more",
+            "BOOLEAN",
+        ]
+        assert (document["records"], document["without_value"]) == (304, 1)
+        assert (document["rows"], sum(document["no_objects"].values())) == (301, 2)
+    refused = CliRunner().invoke(command, ["-c", str(file(tmp_path, broker, topic, format="string"))])
+    assert isinstance(refused.exception, ConfigError) and "of string no schema" in str(refused.exception)
+
+
 def test_what_cannot_be_inferred_is_refused_with_a_sentence(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:

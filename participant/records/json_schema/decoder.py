@@ -17,8 +17,7 @@ from participant.records.by_schema.framing import KEY_HEADER, VALUE_HEADER, Sche
 from participant.records.by_schema.misread import Misread
 from participant.records.by_schema.one_by_one import READERS_MAX, Schemas
 from participant.records.errors import ChangedSchema, UnknownSchema
-from participant.records.headers import first
-from participant.records.json_schema.frames import frames_of, without
+from participant.records.json_schema.frames import frames_of, naming, without
 from participant.records.port import Decoded, Decoder, KeyReader
 from participant.records.raw import RawBatch
 from participant.records.rejects import ABOUT_KEY, Rejects
@@ -60,7 +59,7 @@ class FramedDecoder:
 
     def decode(self, batch: RawBatch) -> Decoded:
         """All records of the batch, as rows or as rejects. Raises `SchemasUnavailable`."""
-        frames = frames_of(batch.values, _naming(batch, self._header))
+        frames = frames_of(batch.values, naming(batch, self._header))
         reasons = frames.reasons
         for code, key in enumerate(frames.keys):
             why = self._known.why_not(key)
@@ -88,7 +87,7 @@ class FramedKeys:
 
     def read(self, batch: RawBatch, places: npt.NDArray[np.int64]) -> tuple[Tombstones, Rejects]:
         """What the keys of the records at these places, which ascend, say; those that say it in no way."""
-        headers = _naming(batch, KEY_HEADER)
+        headers = naming(batch, KEY_HEADER)
         reasons: dict[int, str] = {}
         bare: dict[int, bytes | None] = {}
         for place in places.tolist():
@@ -109,10 +108,3 @@ class FramedKeys:
         if why:
             raise Misread(why)
         return key[at:]
-
-
-def _naming(batch: RawBatch, name: str) -> list[bytes | None] | None:
-    """Per record, the first header of this name; None where there is none of it."""
-    mark = name.encode()
-    headers = batch.naming(mark)
-    return None if headers is None else [first(packed, name, mark) for packed in headers]

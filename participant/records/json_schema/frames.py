@@ -6,14 +6,15 @@ See `participant.records.by_schema.framing` for what may stand there.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from participant.records.by_schema.framing import BY_ID, ID_BYTES, SchemaKey, confluent
+from participant.records.by_schema.framing import BY_ID, ID_BYTES, VALUE_HEADER, SchemaKey, confluent
 from participant.records.by_schema.misread import Misread
-from participant.records.raw import Values
+from participant.records.headers import first
+from participant.records.raw import RawBatch, Values
 
 FRAME_BYTES = 1 + ID_BYTES
 
@@ -83,3 +84,22 @@ def without(values: Values, cuts: npt.NDArray[np.int64]) -> Values:
     moved[1:] -= np.cumsum(cuts)
     data = np.frombuffer(values.data, dtype=np.uint8)[inside].tobytes()
     return Values(data=data, starts=moved, nulls=values.nulls)
+
+
+def naming(batch: RawBatch, name: str) -> list[bytes | None] | None:
+    """Per record, the first header of this name; None where there is none of it."""
+    mark = name.encode()
+    headers = batch.naming(mark)
+    return None if headers is None else [first(packed, name, mark) for packed in headers]
+
+
+def bare(batch: RawBatch) -> tuple[RawBatch, list[str]]:
+    """The records without what names their schemas; why others name none, which are left out. Nobody is asked
+    whether there are such schemas. Records without a value stay.
+    """
+    frames = frames_of(batch.values, naming(batch, VALUE_HEADER))
+    found = replace(batch, values=without(batch.values, frames.cuts))
+    bad = {place: why for place, why in frames.reasons.items() if batch.values[place] is not None}
+    if not bad:
+        return found, []
+    return found.take(np.delete(np.arange(len(batch)), list(bad))), list(bad.values())
