@@ -60,13 +60,18 @@ def begun(config: Config) -> Begun:
     columns, said_by = _of_the_table(config), "the table"
     if not len(columns):
         columns, said_by = of_the_registry(config)
-    record = config.record.model_copy(
-        update={"ddl": ddl_of(columns), "on_schema_change": config.record.changes}
-    )
-    resolved = config.model_copy(update={"record": record})
+    resolved = with_ddl(config, columns)
     if problems := list(check_schema(resolved)):
         raise InvalidConfiguration(problems)
     return Begun(config=resolved, said_by=said_by)
+
+
+def with_ddl(config: Config, columns: pa.Schema) -> Config:
+    """The configuration, as if these columns stood in it."""
+    record = config.record.model_copy(
+        update={"ddl": ddl_of(columns), "on_schema_change": config.record.changes}
+    )
+    return config.model_copy(update={"record": record})
 
 
 def columns_of(

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from lockstep.columns import KINDS, Told, begun, columns_of, fixed_columns
+from lockstep.columns import KINDS, Told, begun, columns_of, fixed_columns, with_ddl
 from lockstep.config import Config
+from lockstep.config.checks import check_schema
 from lockstep.config.registry_section import asks_a_registry, subjects_of
 from lockstep.errors import LockstepError
 from lockstep.validate import Check, ok
@@ -105,10 +106,12 @@ def _news(config: Config, number: int, texts: tuple[str, ...], subject: str) -> 
         return ""
     has = parse_ddl(config.record.ddl)
     elsewhere = taken(config.record.columns.items())
-    wanted = columns_of(config, texts, number, has, subject)
-    wide = widened(has, wanted, fixed_columns(config), elsewhere)
+    wide = widened(has, columns_of(config, texts, number, has, subject), fixed_columns(config), elsewhere)
     plan(wide, config.record.columns, config.record.rest)
-    return news(has, wide)
+    more = news(has, wide)
+    if more and (problem := next(check_schema(with_ddl(config, wide)), None)):
+        raise SchemaError(f"schema {number} has more columns, {more}: {problem}")
+    return more
 
 
 def _check(config: Config, of: str, place: str, number: int, texts: tuple[str, ...]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,9 +20,10 @@ from participant.worker.memory import MemoryBudget
 from table.kinds import table_kind
 from table.partition_columns import columns_of
 from table.partitioners.expressions import record_fields
-from table.port import UPSERT, TableFiles, TableLayout, TableSpec
-from table.schema import record_schema
+from table.port import AS_LOOKED_UP, UPSERT, TableFiles, TableLayout, TableSpec
+from table.schema import SchemaError, record_schema
 from table.store.settings import StoreSettings
+from table.widening import ddl_of
 
 if TYPE_CHECKING:
     from participant.records.columns.plan import Plan
@@ -121,10 +122,24 @@ def decoder(
         return reading(schema)
     from participant.records.by_schema.following import FollowingDecoder
 
+    def wider(schema: pa.Schema) -> Decoder:
+        _check_columns(layout, record_schema(schema))
+        return reading(schema)
+
     fixed = {*found, *filter(None, [layout.ordering_field, record.delete_field])}
     halts = record.on_schema_change == HALT
     elsewhere = taken(record.columns)
-    return FollowingDecoder(schema, reading, values.follows(), fixed=fixed, taken=elsewhere, halts=halts)
+    return FollowingDecoder(schema, wider, values.follows(), fixed=fixed, taken=elsewhere, halts=halts)
+
+
+def _check_columns(layout: TableLayout | TableSpec, columns: pa.Schema) -> None:
+    """Raises `SchemaError` where such a table cannot have these columns of records."""
+    columns_of(replace(layout, ddl=ddl_of(columns)))
+    if not isinstance(layout, TableLayout):
+        return
+    for name in layout.lookup_fields:
+        if why := table_kind(layout.kind).column_problem(columns.field(name), AS_LOOKED_UP):
+            raise SchemaError(why)
 
 
 def plan_of(schema: pa.Schema, record: RecordSpec) -> Plan:

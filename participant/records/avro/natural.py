@@ -57,7 +57,7 @@ def _type(node: Node, has: pa.DataType | None, path: str) -> pa.DataType:
             if len(real) != 1:
                 raise NoColumn(f"field {path}: {node} goes into no column: that has one type")
             return _type(real[0], has, path)
-        case "record":
+        case "record" if has is None or not pa.types.is_decimal(has) or not _is_read_as(node, has):
             return pa.struct(
                 [(name, _type(one, child(has, name), f"{path}.{name}")) for name, one in node.fields]
             )

@@ -114,9 +114,9 @@ class Once:
 class FollowingDecoder:
     """Decodes, and decodes with more columns from the first record on that has any. Not for several threads.
 
-    `schema`: the table's, ours included. `make`: a decoder for such a schema. `fixed`: columns by which rows
-    and files are found. `taken`: fields that make no column of their own. `halts`: what the table has not,
-    stops.
+    `schema`: the table's, ours included. `make`: a decoder for such a schema; raises `SchemaError` where
+    there is none, or no such table. `fixed`: columns by which rows and files are found. `taken`: fields that
+    make no column of their own. `halts`: what the table has not, stops.
     """
 
     def __init__(
@@ -212,12 +212,9 @@ class FollowingDecoder:
 
     def _learn(self, key: Hashable) -> str:
         """Why records of this schema may not pass; empty where they may."""
-        inner = self._inner
         try:
             wanted = self._follows.columns(key, self._record)
             wide = widened(self._record, wanted, self._fixed, self._taken)
-            if wide != self._record:
-                inner = self._made(wide)
         except (NoColumn, Disunited) as why:
             return f"{self._follows.spelled(key)}: {why}. {ADVICE}"
         except (UnknownSchema, SchemaError):
@@ -230,17 +227,14 @@ class FollowingDecoder:
                 f"{self._follows.spelled(key)} has what the table has not, {brought}, and "
                 'record.on_schema_change is "halt": say "evolve" to take it, or "ignore" to leave it out'
             )
+        try:
+            inner = self._make(pa.schema([*wide, *self._ours]))
+        except SchemaError as why:
+            return f"{self._follows.spelled(key)} has more columns, {brought}: {why}. {ADVICE}"
         self._brought.append(self._follows.spelled(key)[:200])
         log.info("%s has more columns: %s", self._brought[-1], brought)
         self._record, self._inner = wide, inner
         return ""
-
-    def _made(self, wide: pa.Schema) -> Decoder:
-        """Raises `NoColumn` where a column from elsewhere takes what one of them is otherwise."""
-        try:
-            return self._make(pa.schema([*wide, *self._ours]))
-        except SchemaError as why:
-            raise NoColumn(str(why)) from why
 
 
 def news(has: pa.Schema, wide: pa.Schema) -> str:

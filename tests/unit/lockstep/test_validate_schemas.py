@@ -12,13 +12,23 @@ from tests.registry_server import HTML, Registry
 
 
 def config_of(
-    registry: Registry, of: str = "avro", named: Mapping[str, object] | None = None, **table: object
+    registry: Registry,
+    of: str = "avro",
+    named: Mapping[str, object] | None = None,
+    *,
+    on_schema_change: str = "auto",
+    **table: object,
 ) -> Config:
     return from_mapping(
         {
             "pipeline": {"id": "events"},
             "source": {"bootstrap_servers": "b:9092", "topics": ["events"]},
-            "record": {"schema": "id STRING, n BIGINT", "format": of, "key_format": of},
+            "record": {
+                "schema": "id STRING, n BIGINT",
+                "format": of,
+                "key_format": of,
+                "on_schema_change": on_schema_change,
+            },
             "registry": {"url": registry.url, "timeout": "1s", **(named or {})},
             "table": {"path": "file:///t", "name": "t", **table},
         }
@@ -44,6 +54,20 @@ def test_the_newest_schema_of_the_topics_subject_must_fit(registry: Registry) ->
     ((_, verdict, detail),) = said(config)
     assert verdict == "failed"
     assert detail.startswith("the newest: schema 2 cannot be read by: field id: a long is not read as STRING")
+
+
+def test_what_the_newest_schema_adds_must_go_with_the_other_settings(registry: Registry) -> None:
+    """Else a run halts at the first such record."""
+    registry.known.register("events-value", schema({"id": "string", "ts_day": "string"}))
+    config = config_of(registry, on_schema_change="evolve")
+    assert said(config)[0][1:] == (
+        "ok",
+        "the newest, schema 1, has more than the table: ts_day STRING, which a run adds",
+    )
+    config = config_of(registry, on_schema_change="evolve", partition_by=["day(_kafka_timestamp) as ts_day"])
+    ((_, verdict, detail),) = said(config)
+    assert verdict == "failed"
+    assert detail.startswith("the newest: schema 1 has more columns, ts_day STRING: table.partition_by: ")
 
 
 def test_keys_are_looked_at_where_they_are_read(registry: Registry) -> None:

@@ -12,32 +12,28 @@ import pyarrow as pa
 import pytest
 
 from control_topic.messages import SourcePartition
-from participant.records.avro.columns import row_reader
-from participant.records.avro.natural import columns_of
-from participant.records.avro.schema import parse
 from participant.records.by_schema import following
-from participant.records.by_schema.following import FollowingDecoder, NoColumn
+from participant.records.by_schema.following import FollowingDecoder
 from participant.records.changes import EVOLVE, HALT, IGNORE
 from participant.records.errors import SchemasUnavailable
 from participant.records.headers import pack
 from participant.records.port import Decoder, RecordSpec
-from participant.records.protobuf.columns import RowReader
-from participant.records.protobuf.files import message_of, told
-from participant.records.protobuf.follows import columns_of as columns_of_message
 from participant.records.raw import RawBatch, Values
 from participant.records.registry.settings import RegistrySettings
 from participant.worker.stages import decoder
-from table.port import UPSERT, TableSpec
-from table.schema import parse_ddl, table_schema
-from table.widening import ddl_of, united
-from tests.avro_types import TAKEN, record, written
+from table.partition_columns import columns_of as columns_of_table
+from table.port import UPSERT, TableLayout, TableSpec
+from table.schema import table_schema
+from table.widening import ddl_of
+from tests.avro_types import record, written
 from tests.harness import await_that
-from tests.proto_files import Classes, compiled, encoded
+from tests.proto_files import Classes, compiled
 from tests.registry_server import ERROR, WELL, Registry
 
 NARROW = record({"id": "string", "n": "int"})
 WIDE = record({"id": "string", "n": "long", "at": ["null", "double"]})
 SUBJECT = "events-value"
+MADE_OF = {"partition_fields": ("ts_day",), "partition_terms": ("day(_kafka_timestamp) as ts_day",)}
 
 
 def registered(registry: Registry, *texts: str) -> list[int]:
@@ -159,6 +155,39 @@ def test_a_column_by_which_rows_are_found_does_not_change(registry: Registry, tm
     assert stop is not None and "rows or files are found by it" in stop[1]
 
 
+@pytest.mark.parametrize(
+    ("fields", "table", "why"),
+    [
+        ({"ts_day": "int"}, MADE_OF, "makes the column ts_day, and records have a field of that name"),
+        ({"TS_DAY": "int"}, MADE_OF, "makes the column ts_day, and records have a field of that name"),
+        ({"n": "double"}, {"lookup_fields": ("n",)}, "n is DOUBLE; bloom filters are of"),
+    ],
+)
+def test_what_other_settings_of_the_table_rule_out_stops_at_that_record_and_nothing_has_changed(
+    registry: Registry, tmp_path: Path, fields: Mapping[str, Any], table: Mapping[str, Any], why: str
+) -> None:
+    texts = [NARROW, record({"id": "string", "n": "int", **fields})]
+    old, new = registered(registry, *texts)
+    ddl = "id STRING, n INT"
+    settings = RegistrySettings(url=registry.url, timeout_ms=1_000, cache_folder=str(tmp_path / "schemas"))
+    layout = TableLayout(
+        **{"path": "/t", "key_fields": (), "partition_fields": (), "kafka_columns": True, **table},
+        target_file_bytes=1,
+        ddl=ddl,
+        kind="hudi",
+    )
+    spec = RecordSpec(format="avro", registry=settings, on_schema_change=EVOLVE)
+    reads = decoder(layout, columns_of_table(layout), spec)
+    row = {"id": "a", "n": 1}
+    rows = [value(old, texts[0], **row), value(new, texts[1], **{**row, **dict.fromkeys(fields, 1)})]
+    for _ in range(2):
+        stop = reads.decode(batch(rows)).stop
+        assert stop is not None and stop[0] == 1
+        assert stop[1].startswith(f"schema {new} ({SUBJECT} version 2) has more columns, ") and why in stop[1]
+        assert 'record.on_schema_change = "ignore"' in stop[1]
+        assert plain(reads.decode(batch(rows[:1])).table) == "id STRING, n INT"
+
+
 def test_a_schema_that_is_not_known_or_none_is_a_reject_as_ever(registry: Registry, tmp_path: Path) -> None:
     (recursive,) = registered(
         registry,
@@ -252,90 +281,6 @@ def test_a_table_has_no_more_columns_than_it_may(
     assert stop is not None and "more than 4 columns" in stop[1]
 
 
-# --- which column a type has of itself -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("avro", "ddl"), [(one[0], one[1]) for one in TAKEN], ids=lambda one: str(one)[:40])
-def test_every_type_of_avro_that_goes_into_a_column_has_one_and_keeps_the_one_that_the_table_has(
-    avro: Any, ddl: str
-) -> None:
-    node = parse([record({"x": avro})])
-    has = parse_ddl(f"x {ddl}")
-    assert united(has, columns_of(node, has)).names == ["x"]
-    assert "STRUCT" in ddl or columns_of(node, has) == has
-    of_itself = columns_of(node, pa.schema([]))
-    row_reader(node, list(of_itself))
-    parse_ddl(ddl_of(of_itself))
-
-
-@pytest.mark.parametrize(
-    "avro",
-    [
-        "null",
-        ["string", "long"],
-        {"type": "bytes", "logicalType": "decimal", "precision": 39, "scale": 0},
-        {"type": "array", "items": ["int", "string", "null"]},
-    ],
-)
-def test_what_goes_into_no_column_is_named(avro: Any) -> None:
-    with pytest.raises(NoColumn, match="field x"):
-        columns_of(parse([record({"id": "string", "x": avro})]), pa.schema([]))
-
-
-PROTO = """
-syntax = "proto3"; package shop; import "google/protobuf/timestamp.proto";
-import "google/protobuf/wrappers.proto"; import "google/protobuf/duration.proto";
-enum Colour { RED = 0; }
-message Inner { int32 x = 1; }
-message All {
-  string s = 1; bool b = 2; int32 i = 3; uint32 u = 4; int64 l = 5; uint64 ul = 6; float f = 7; double d = 8;
-  bytes y = 9; Colour c = 10; Inner m = 11; repeated Inner r = 12; map<string, Inner> k = 13;
-  google.protobuf.Timestamp t = 14; google.protobuf.Int64Value w = 15; google.protobuf.Duration g = 16;
-  oneof one { string o1 = 17; Inner o2 = 18; }
-}
-message Self { Self self = 1; }
-message Empty {}
-message Has { Empty e = 1; }
-message Keyed { map<int32, string> k = 1; }
-"""
-OF_ITSELF = (
-    "s STRING, b BOOLEAN, i INT, u BIGINT, l BIGINT, ul DECIMAL(20,0), f FLOAT, d DOUBLE, y BINARY, "
-    "c STRING, m STRUCT<x: INT>, r ARRAY<STRUCT<x: INT>>, k MAP<STRING, STRUCT<x: INT>>, t TIMESTAMP, "
-    "w BIGINT, g STRUCT<seconds: BIGINT, nanos: INT>, o1 STRING, o2 STRUCT<x: INT>"
-)
-OTHERWISE = (
-    "i DOUBLE, u DOUBLE, ul DECIMAL(22,1), c INT, m STRUCT<x: BIGINT>, t STRUCT<seconds: BIGINT, nanos: INT>"
-)
-
-
-def message(name: str) -> Any:
-    files = compiled({"shop.proto": PROTO})
-    texts = [told(encoded(one), "" if one.name == "shop.proto" else one.name) for one in files.file]
-    return message_of(texts, f"shop.{name}")
-
-
-def test_every_field_of_protobuf_has_a_column_and_keeps_the_one_that_the_table_has() -> None:
-    of_itself = columns_of_message(message("All"), pa.schema([]))
-    assert ddl_of(of_itself).replace("`", "") == OF_ITSELF
-    RowReader(message("All"), list(of_itself))
-    has = parse_ddl(OTHERWISE)
-    found = columns_of_message(message("All"), has)
-    assert [found.field(one.name) for one in has] == list(has)
-
-
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("Self", "field self.self: message shop.Self holds itself"),
-        ("Has", "field e: message shop.Empty has no field"),
-        ("Keyed", "field k: a map whose keys are no strings"),
-    ],
-)
-def test_a_field_of_protobuf_that_goes_into_no_column_is_named(name: str, why: str) -> None:
-    with pytest.raises(NoColumn, match=why):
-        columns_of_message(message(name), pa.schema([]))
-
-
 def test_fields_that_a_message_of_protobuf_gains_become_columns(registry: Registry, tmp_path: Path) -> None:
     sources = [
         'syntax = "proto3"; message E { string id = 1; }',
@@ -395,4 +340,28 @@ def test_a_field_that_becomes_a_column_and_is_read_in_part_by_another_stops_wher
     stopped = reads.decode(batch([value(second, other, id="a", at={"x": "7"})]))
     assert stopped.stop is not None
     why = "columns x and at both come from value.at.x, as BIGINT and as STRING: a field is read in one way"
-    assert stopped.stop == (0, f"schema {second} ({SUBJECT} version 2): {why}. {following.ADVICE}")
+    assert stopped.stop[0] == 0 and stopped.stop[1].startswith(f"schema {second} ({SUBJECT} version 2) has ")
+    assert stopped.stop[1].endswith(f"{why}. {following.ADVICE}")
+
+
+def test_a_new_column_whose_part_another_column_reads_as_another_type_stops_at_that_record(
+    registry: Registry, tmp_path: Path
+) -> None:
+    inner = {"type": "record", "name": "inner", "fields": [{"name": "zip", "type": "int"}]}
+    texts = [record({"id": "string"}), record({"id": "string", "address": inner})]
+    old, new = registered(registry, *texts)
+    settings = RegistrySettings(url=registry.url, timeout_ms=1_000, cache_folder=str(tmp_path / "schemas"))
+    ddl = "id STRING, zip DOUBLE"
+    spec = RecordSpec(
+        format="avro",
+        registry=settings,
+        on_schema_change=EVOLVE,
+        columns=(("zip", "value.address.zip"),),
+    )
+    reads = decoder(TableSpec(path="/t", name="t", mode="insert", ddl=ddl), table_schema(ddl, True), spec)
+    rows = [value(old, texts[0], id="a"), value(new, texts[1], id="b", address={"zip": 7})]
+    for _ in range(2):
+        stop = reads.decode(batch(rows)).stop
+        assert stop is not None and stop[0] == 1
+        assert "both come from value.address.zip, as DOUBLE and as INT" in stop[1]
+        assert reads.decode(batch(rows[:1])).table.to_pylist() == [{"id": "a", "zip": None}]
