@@ -21,6 +21,8 @@ from table.schema import LOCAL_MICROS, MICROS, UTC_MICROS, ddl_name
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Convert: TypeAlias = Callable[[pa.Array, pa.DataType], pa.Array]
 
+_DIGITS = 76
+"""Of a decimal of 256 bits."""
 NUMBER = r"-?(0|[1-9][0-9]*)"
 DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 CLOCK = r"[0-9]{2}(:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?"
@@ -58,7 +60,11 @@ def _floating(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _decimal(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    return array.cast(pa.decimal128(19, 0)).cast(kind)
+    """Of 256 bits first, which hold 38 digits before the point and 38 behind it: where Arrow gives a number
+    another scale in 128 bits, it does not look whether it still fits, and makes another number of it."""
+    if pa.types.is_integer(array.type):
+        array = array.cast(pa.decimal128(19, 0))
+    return array.cast(pa.decimal256(_DIGITS, kind.scale)).cast(kind)
 
 
 def _zoned(array: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -101,7 +107,7 @@ CASTS: dict[tuple[str, str], Cast] = {
     ("STRING", "BIGINT"): _WHOLE,
     ("STRING", "FLOAT"): _FLOAT,
     ("STRING", "DOUBLE"): _FLOAT,
-    ("STRING", "DECIMAL"): Cast(convert=_plain, pattern=rf"^{NUMBER}(\.[0-9]+)?$"),
+    ("STRING", "DECIMAL"): Cast(convert=_decimal, pattern=r"^-?(0|[1-9][0-9]{0,37})(\.[0-9]{1,38})?$"),
     ("STRING", "DATE"): Cast(convert=lambda array, kind: _in_years(array.cast(kind)), pattern=f"^{DATE}$"),
     ("STRING", "TIMESTAMP"): Cast(convert=_zoned, pattern=f"^{DATE}([ T]{CLOCK}{ZONE}?)?$"),
     ("STRING", "TIMESTAMP_NTZ"): Cast(
@@ -126,7 +132,7 @@ CASTS: dict[tuple[str, str], Cast] = {
     ("BIGINT", "DECIMAL"): Cast(convert=_decimal),
     ("DECIMAL", "INT"): _ANY,
     ("DECIMAL", "BIGINT"): _ANY,
-    ("DECIMAL", "DECIMAL"): _ANY,
+    ("DECIMAL", "DECIMAL"): Cast(convert=_decimal),
 }
 """From and to, as DDL names them."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from participant.records.columns.casts import CASTS, MICROS, cast, day, moment, 
 from table.schema import LOCAL_MICROS, UTC_MICROS, parse_ddl
 
 BAD = object()
+EXACT = Context(prec=200)
 
 
 def kind(ddl: str) -> pa.DataType:
@@ -52,6 +54,12 @@ def of(given: str, wanted: str, value: Any) -> Any:
         ("STRING", "DECIMAL(5,2)", "123.4", Decimal("123.40")),
         ("STRING", "DECIMAL(5,2)", "1.234", BAD),
         ("STRING", "DECIMAL(5,2)", "1234", BAD),
+        ("STRING", "DECIMAL(9,2)", "333261.18813585640241206033751974993993643974228", BAD),
+        ("STRING", "DECIMAL(9,2)", f"0.{'0' * 70}23", BAD),
+        ("STRING", "DECIMAL(9,2)", f"1{'0' * 400}", BAD),
+        ("STRING", "DECIMAL(38,38)", "-2147483648", BAD),
+        ("STRING", "DECIMAL(38,38)", f"-0.{'9' * 38}", Decimal(f"-0.{'9' * 38}")),
+        ("STRING", "DECIMAL(38,0)", "9" * 38, Decimal("9" * 38)),
         ("STRING", "DATE", "2026-02-28", date(2026, 2, 28)),
         ("STRING", "DATE", "2026-02-30", BAD),
         ("STRING", "DATE", "0000-01-01", BAD),
@@ -90,11 +98,38 @@ def of(given: str, wanted: str, value: Any) -> Any:
         ("DECIMAL(38,0)", "INT", Decimal(10) ** 30, BAD),
         ("DECIMAL(9,2)", "DECIMAL(9,1)", Decimal("7.10"), Decimal("7.1")),
         ("DECIMAL(9,2)", "DECIMAL(9,1)", Decimal("7.11"), BAD),
+        ("DECIMAL(38,0)", "DECIMAL(38,38)", Decimal("9" * 38), BAD),
+        ("DECIMAL(24,10)", "DECIMAL(38,34)", Decimal("99999999999999.9999999999"), BAD),
+        ("INT", "DECIMAL(38,34)", -1365045446, BAD),
+        ("BIGINT", "DECIMAL(38,22)", 2**63 - 1, BAD),
+        ("BIGINT", "DECIMAL(38,19)", 2**63 - 1, Decimal(2**63 - 1)),
     ],
 )
 def test_a_value_is_kept_or_it_does_not_fit(given: str, wanted: str, value: Any, due: Any) -> None:
     found = of(given, wanted, value)
     assert (found is BAD) if due is BAD else found == due
+
+
+def test_no_number_is_another_one_as_a_decimal_of_other_digits() -> None:
+    """Each of many types as each other one: its value, or none."""
+    random = Random(1)
+    for _ in range(300):
+        digits, wanted = random.randint(1, 38), random.randint(1, 38)
+        places, behind = random.randint(0, digits), random.randint(0, wanted)
+        numbers = [
+            random.randrange(10 ** random.randint(1, digits)) * random.choice((1, -1)) for _ in range(9)
+        ]
+        numbers.append(10**digits - 1)
+        values = [Decimal(one).scaleb(-places, EXACT) for one in numbers]
+        for given in (
+            pa.array(values, pa.decimal128(digits, places)),
+            pa.array([f"{one:f}" for one in values]),
+        ):
+            made, misfits = cast(given, pa.decimal128(wanted, behind))
+            for number, value, found in zip(numbers, values, made.to_pylist(), strict=True):
+                shifted, rest = divmod(abs(number) * 10**behind, 10**places)
+                assert found == (value if not rest and shifted < 10**wanted else None)
+            assert misfits.tolist() == made.is_null().to_pylist()
 
 
 def test_one_misfit_among_many_is_found_and_costs_the_others_nothing() -> None:
