@@ -51,6 +51,11 @@ types: $(INSTALLED)  ## mypy: strict, everywhere
 unit simulation conformance integration: $(INSTALLED)  ## One kind of tests
 	@$(PYTHON) -m pytest tests/$@
 
+.PHONY: minio
+minio: $(INSTALLED)  ## What is tested of S3, its lock and tables there, on MinIO as well: needs Go, which builds it once
+	@LOCKSTEP_S3_SERVER=minio $(PYTHON) -m pytest tests/conformance/test_object*.py tests/conformance/test_places.py \
+	  tests/integration/test_lock_client.py $(filter-out %_memory.py %_many_objects.py,$(wildcard tests/integration/test_s3_*.py))
+
 ##@ The proof, at length: figures go to build/evidence, with RECORD=1 into docs/evidence
 
 CYCLES ?=

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
 
 import pytest
 
 from lockstep.stores.local import EVERYTHING, S3Server
+from tests.minio_server import CHOSEN, MinioServer
 
 BUCKET = "lake"
 
 
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """Started when first asked for, with a bucket, `BUCKET`. `s3.settings` say how it is reached."""
+    """Started when first asked for, with a bucket, `BUCKET`. `s3.settings` say how it is reached.
+
+    SeaweedFS, or where the environment says so MinIO, which has no `others`.
+    """
     others = {
         "reader": ("Read", "List"),
         "stranger": ("Read:elsewhere",),
         "successor": EVERYTHING,
     }
-    with S3Server(tmp_path_factory.mktemp("s3"), others=others) as running:
+    server = MinioServer if os.environ.get(CHOSEN) == "minio" else S3Server
+    with server(tmp_path_factory.mktemp("s3"), others=others) as running:
         running.make_bucket(BUCKET)
         yield running
 

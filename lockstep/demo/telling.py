@@ -17,7 +17,8 @@ def sentence(news: News, known: Fold) -> str:
                 "lower one is obeyed no more"
             )
         case Joined(worker, fresh, partitions):
-            owned = ", ".join(map(str, partitions)) or "no source partition yet"
+            count = "source partition" if len(partitions) == 1 else "source partitions"
+            owned = f"{count} {', '.join(map(str, partitions))}" if partitions else "no source partition yet"
             return f"{worker} {'joins' if fresh else 'now'} with {owned}"
         case Aborted(transaction):
             return f"transaction {transaction.id[:8]} is aborted: {known.named(transaction.reason)}"

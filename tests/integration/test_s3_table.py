@@ -321,7 +321,8 @@ def test_commits_go_on_where_nothing_may_be_deleted_and_it_is_said_until_it_may(
     for _, act in steps(driver, "allowed"):
         act()
     driver.table.tend()
-    assert driver.store.names(HEARTBEATS) == []
+    with contextlib.suppress(FileNotFoundError):  # a server may have no empty folders
+        assert driver.store.names(HEARTBEATS) == []
     assert any("can be removed again" in message for message in caplog.messages)
 
 
