@@ -7,6 +7,7 @@ twice, a union in a union), so the tree is checked once more. Source: Avro 1.12,
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,8 @@ LEAST_BYTES: Mapping[str, int] = {
     "double": 8,
 }
 """What a value takes at least. Of a record it is a sum, of a fixed its size."""
+PRIMITIVES = LEAST_BYTES.keys() - {"enum", "array", "map", "union"}
+"""Of all other words, a type may be of that name."""
 LONG = frozenset({"long"})
 LOGICAL: Mapping[str, frozenset[str]] = {
     "date": frozenset({"int"}),
@@ -46,6 +49,12 @@ LOGICAL: Mapping[str, frozenset[str]] = {
 }
 """Logical type -> what it may be of. Of anything else it says nothing, as the specification wants."""
 UUID_BYTES = 16
+LOGICAL_TYPE = "lockstep.logicalType"
+"""Under which the logical type stands while fastavro parses: the specification wants one that does not go
+with its type to be ignored, and fastavro refuses the schema."""
+OF_READERS = frozenset({"default", "aliases", "order"})
+"""What says nothing here. A default of another type, such as `"null"`, was taken by parsers for years, and
+stands in schemas that were registered then; fastavro refuses them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,7 +92,10 @@ def parse(texts: Sequence[str]) -> Node:
         raise SchemaError(f"the Avro schema has more than {TEXT_CHARS_MAX:,} characters")
     named: dict[str, Any] = {}
     try:
-        parsed = [fastavro.parse_schema(json.loads(one), named_schemas=named, _force=True) for one in texts]
+        parsed = [
+            fastavro.parse_schema(_written_by(json.loads(one)), named_schemas=named, _force=True)
+            for one in texts
+        ]
     except json.JSONDecodeError as error:
         raise SchemaError(f"the Avro schema is not JSON: {error.msg} at character {error.pos}") from None
     except RecursionError:
@@ -97,7 +109,21 @@ def parse(texts: Sequence[str]) -> Node:
 
 def fingerprint_of(text: str) -> bytes:
     """CRC-64-AVRO of the schema's canonical form, as the single-object encoding spells it."""
-    return bytes.fromhex(fingerprint(to_parsing_canonical_form(json.loads(text)), "CRC-64-AVRO"))
+    canonical = to_parsing_canonical_form(_written_by(json.loads(text)))
+    return bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
+
+
+def _written_by(schema: Any) -> Any:
+    """A schema without what says nothing of how its values are written."""
+    if isinstance(schema, list):
+        return [_written_by(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        LOGICAL_TYPE if name == "logicalType" else name: _written_by(one)
+        for name, one in schema.items()
+        if name not in OF_READERS
+    }
 
 
 class _Tree:
@@ -118,7 +144,7 @@ class _Tree:
         if isinstance(parsed, list):
             return self._union(parsed, depth)
         if isinstance(parsed, str):
-            if parsed in LEAST_BYTES:
+            if parsed in PRIMITIVES:
                 return _primitive(parsed, {})
             return self._by_name(parsed, depth)
         if not isinstance(parsed, dict):
@@ -128,7 +154,7 @@ class _Tree:
             return self._by_name(str(parsed.get("name")), depth)
         if kind == "array" or kind == "map":
             return self._repeated(kind, parsed, depth)
-        if not isinstance(kind, str) or kind not in LEAST_BYTES:
+        if not isinstance(kind, str) or kind not in PRIMITIVES:
             raise SchemaError(f"the Avro schema is none: {str(kind)[:100]!r} is not a type")
         return _primitive(kind, parsed)
 
@@ -195,6 +221,8 @@ def _fixed(name: str, parsed: Mapping[str, Any]) -> Node:
     logical, precision, scale = _logical("fixed", parsed)
     if (logical == "uuid" and size != UUID_BYTES) or (logical == "duration" and size != 12):
         logical = ""
+    if precision > math.log10(2) * (8 * size - 1):  # more digits than it holds
+        logical, precision, scale = "", 0, 0
     return Node(
         kind="fixed",
         least_bytes=size,
@@ -208,17 +236,12 @@ def _fixed(name: str, parsed: Mapping[str, Any]) -> Node:
 
 def _logical(kind: str, parsed: Mapping[str, Any]) -> tuple[str, int, int]:
     """Logical type, precision and scale; nothing where it does not go with the type."""
-    said = parsed.get("logicalType")
+    said = parsed.get(LOGICAL_TYPE)
     if not isinstance(said, str) or kind not in LOGICAL.get(said, ()):
         return "", 0, 0
     if said != "decimal":
         return said, 0, 0
     precision, scale = parsed.get("precision"), parsed.get("scale", 0)
-    if (
-        not isinstance(precision, int)
-        or not isinstance(scale, int)
-        or not 0 <= scale <= precision
-        or not precision
-    ):
+    if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or not precision:
         return "", 0, 0
     return said, precision, scale
