@@ -61,6 +61,10 @@ def proposed(shape: Shape) -> Proposal:
             found.notes.append(f"{name!r} can be no column's name: it becomes {column}, by record.columns")
     if shape.unnamed:
         found.notes.append(f"{shape.unnamed:,} fields were not looked at: there are too many of them")
+    if shape.room.beyond:
+        found.notes.append(
+            f"{shape.room.beyond:,} fields within others were not looked at: there are too many names in all"
+        )
     if shape.twice:
         found.notes.append(f"{shape.twice:,} fields were there twice in one record, which is then a reject")
     return found

@@ -25,6 +25,8 @@ from table.schema import ARROW_TYPES, LOCAL_MICROS, NAME, UTC_MICROS, DataType
 
 NAMES_MAX = 2_000
 """Fields of one object that are told apart."""
+FIELDS_MAX = 20_000
+"""Of objects within others that are told apart in a sample: of a hostile one they would fill the memory."""
 DEPTH_MAX = 20
 """Levels that are looked into."""
 MAP_NAMES_MIN = 16
@@ -43,6 +45,16 @@ _CALENDAR = (
     ("TIMESTAMP_NTZ", TIMESTAMP_NTZ, LOCAL_MICROS),
     ("TIMESTAMP", TIMESTAMP, UTC_MICROS),
 )
+
+
+@dataclass(slots=True)
+class Room:
+    """Of a sample."""
+
+    left: int = FIELDS_MAX
+    """So many fields within others may still be told apart."""
+    beyond: int = 0
+    """So many were not."""
 
 
 @dataclass(slots=True)
@@ -69,6 +81,7 @@ class Shape:
     before_point: int = 0
     """Digits of those at most."""
     behind_point: int = 0
+    room: Room = field(default_factory=Room, repr=False, compare=False)
 
     @property
     def family(self) -> str:
@@ -100,7 +113,7 @@ class Shape:
         if isinstance(value, Object):
             self._add_fields(value, depth)
         elif isinstance(value, list) and depth < DEPTH_MAX:
-            self.items = self.items or Shape()
+            self.items = self.items or Shape(room=self.room)
             for item in value:
                 self.items.add(item, depth + 1)
 
@@ -109,15 +122,24 @@ class Shape:
         for name, inner in value:
             self.twice += name in names
             names.add(name)
-            if depth >= DEPTH_MAX or (name not in self.fields and len(self.fields) >= NAMES_MAX):
+            known = self.fields.get(name)
+            if depth >= DEPTH_MAX or (known is None and len(self.fields) >= NAMES_MAX):
                 self.unnamed += 1
                 continue
-            self.fields.setdefault(name, Shape()).add(inner, depth + 1)
+            if known is None:
+                if depth and not self.room.left:
+                    self.room.beyond += 1
+                    continue
+                self.room.left -= depth > 0
+                known = self.fields[name] = Shape(room=self.room)
+            known.add(inner, depth + 1)
 
 
 def together(shapes: Iterable[Shape]) -> Shape:
     """What was seen in any of several places."""
     whole = Shape()
+    fields: dict[str, list[Shape]] = {}
+    items: list[Shape] = []
     for one in shapes:
         whole.seen += one.seen
         whole.nulls += one.nulls
@@ -129,10 +151,12 @@ def together(shapes: Iterable[Shape]) -> Shape:
         whole.before_point = max(whole.before_point, one.before_point)
         whole.behind_point = max(whole.behind_point, one.behind_point)
         for name, inner in one.fields.items():
-            known = whole.fields.get(name)
-            whole.fields[name] = inner if known is None else together([known, inner])
+            fields.setdefault(name, []).append(inner)
         if one.items is not None:
-            whole.items = one.items if whole.items is None else together([whole.items, one.items])
+            items.append(one.items)
+    whole.fields = {name: same[0] if len(same) == 1 else together(same) for name, same in fields.items()}
+    if items:
+        whole.items = items[0] if len(items) == 1 else together(items)
     return whole
 
 

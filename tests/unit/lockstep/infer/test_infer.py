@@ -13,7 +13,7 @@ from control_topic.messages import SourcePartition
 from lockstep.infer.columns import Proposal, proposed
 from lockstep.infer.report import Inferred
 from lockstep.infer.sample import Sample
-from lockstep.infer.shapes import DEPTH_MAX, NAMES_MAX, Shape
+from lockstep.infer.shapes import DEPTH_MAX, FIELDS_MAX, NAMES_MAX, Shape, together
 from lockstep.infer.trial import Verdict, tried
 from participant.records.json.values import parse
 from participant.records.raw import RawBatch, Values
@@ -158,6 +158,23 @@ def test_what_grows_without_bounds_is_not_kept() -> None:
     deep = shape_of('{"a":' * (DEPTH_MAX + 5) + "1" + "}" * (DEPTH_MAX + 5))
     assert proposed(deep).columns["a"].count("STRUCT") <= DEPTH_MAX
     parse_ddl(proposed(deep).ddl)
+
+
+def test_fields_within_others_are_bounded_in_all_and_those_at_the_top_are_seen_all_the_same() -> None:
+    documents = [
+        {f"o{n}": {f"k{at}_{n}_{m}": 1 for m in range(20)} for n in range(100)} | {f"top{at}": at}
+        for at in range(2 * FIELDS_MAX // 2_000)
+    ]
+    shape = shape_of(*documents)
+    assert sum(len(one.fields) for one in shape.fields.values()) == FIELDS_MAX
+    assert f"top{len(documents) - 1}" in shape.fields
+    note = f"{FIELDS_MAX:,} fields within others were not looked at: there are too many names in all"
+    assert note in proposed(shape).notes
+
+
+def test_shapes_are_put_together_as_if_all_had_been_seen_in_one_place() -> None:
+    values = [{"a": {"b": [n, None], "c": {"d": f"{n}.5"}}, f"x{n % 3}": [{"y": n}, []]} for n in range(9)]
+    assert together([shape_of(one) for one in values]) == shape_of(*values)
 
 
 def test_what_is_shown_holds_no_content_and_can_be_pasted() -> None:
