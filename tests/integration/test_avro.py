@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
 from confluent_kafka.schema_registry.avro import AvroSerializer
@@ -20,13 +19,12 @@ from participant.records.port import RecordSpec
 from participant.records.registry.settings import RegistrySettings
 from participant.worker.plane import PlaneCallbacks
 from tests.avro_types import TAKEN, bare, record, written
-from tests.data_files import data_files
 from tests.harness import Pipeline, await_that
 from tests.integration.planes import PARTITION, consumed, plane_of
-from tests.integration.test_types import comparable
-from tests.integration.test_upserts import Upserts
+from tests.integration.typed import IDS, MODES, Typed, parted
 from tests.json_decoders import compiled
 from tests.registry_server import ERROR, WELL, Registry
+from tests.unit.participant.records.avro.test_connect import TAKEN as NAMED_BY_CONNECT
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
@@ -223,6 +221,9 @@ KEYED: dict[str, tuple[Any, str, Any, Any]] = {
 }
 
 
+VARIABLE = "io.debezium.data.VariableScaleDecimal"
+
+
 def renamed(avro: Any, suffix: str) -> Any:
     """With other names for the types in it, since a schema defines a name once."""
     if isinstance(avro, list):
@@ -230,56 +231,46 @@ def renamed(avro: Any, suffix: str) -> Any:
     if not isinstance(avro, dict):
         return avro
     made = {name: renamed(one, suffix) if name in ("items", "values") else one for name, one in avro.items()}
-    return made | ({"name": f"{avro['name']}_{suffix}"} if "name" in avro else {})
+    named = "name" in avro and avro.get("connect.name") != VARIABLE  # which goes by its name
+    return made | ({"name": f"{avro['name']}_{suffix}"} if named else {})
+
+
+def schema_of(fields: dict[str, Any]) -> str:
+    """Of which the second to be of Debezium's type, and all that follow, refer to the first."""
+    made, defined = {}, False
+    for name, avro in fields.items():
+        theirs = isinstance(avro, dict) and avro.get("connect.name") == VARIABLE
+        made[name] = VARIABLE if theirs and defined else avro
+        defined = defined or theirs
+    return record(made)
 
 
 COLUMNS = KEYED | {
     f"c{place}": (renamed(avro, str(place)), ddl, value, read)
-    for place, (avro, ddl, value, read) in enumerate(TAKEN)
+    for place, (avro, ddl, value, read) in enumerate([*TAKEN, *NAMED_BY_CONNECT])
 }
-SCHEMA = record({name: avro for name, (avro, _, _, _) in COLUMNS.items()})
-WRITTEN_BY = record({name: bare(avro, value) for name, (avro, _, value, _) in COLUMNS.items()})
 KEY = record({"region": "string", "id": "string"}, "key")
-DDL = ", ".join(f"{name} {ddl}" for name, (_, ddl, _, _) in COLUMNS.items())
 
 
-@pytest.mark.parametrize("mode", ["upsert", "insert"])
-def test_every_type_comes_back_from_log_blocks_and_base_files_and_a_key_of_avro_deletes(
-    spark: SparkSession, tmp_path: Path, mode: str
+@pytest.mark.parametrize("local_times", [False, True], ids=["others", "timestamp_ntz"])
+@pytest.mark.parametrize("mode", MODES)
+def test_every_type_comes_back_from_log_blocks_base_files_and_services_and_a_key_of_avro_deletes(
+    spark: SparkSession, tmp_path: Path, mode: str, local_times: bool
 ) -> None:
-    plain = {} if mode == "upsert" else {"ordering_field": "", "bucket_count": 0}
+    ddl = {name: one for name, (_, one, _, _) in COLUMNS.items()}
+    columns = parted(COLUMNS, ddl, local_times=local_times)
+    schema = schema_of({name: avro for name, (avro, _, _, _) in columns.items()})
+    written_by = schema_of({name: bare(avro, value) for name, (avro, _, value, _) in columns.items()})
     spec = RecordSpec(
-        format="avro", key_format="avro", framing="none", schema_text=SCHEMA, key_schema_text=KEY
+        format="avro", key_format="avro", framing="none", schema_text=schema, key_schema_text=KEY
     )
-    table = Upserts(spark, tmp_path / "t", record=spec, ddl=DDL, mode=mode, **plain)
+    table = Typed(spark, tmp_path / "t", spec, mode, ddl={name: ddl[name] for name in columns})
     try:
-        rows = [
-            {name: value for name, (_, _, value, _) in COLUMNS.items()} | {"id": f"r{number}"}
-            for number in range(3)
-        ]
-        table.run([(None, written(WRITTEN_BY, row)) for row in rows])
-        wanted = {name: read for name, (_, _, _, read) in COLUMNS.items()}
-        spark.catalog.clearCache()
-        spark.read.format("hudi").load(str(table.path)).createOrReplaceTempView("avro_types")
-        batches = spark.sql(f"SELECT {', '.join(COLUMNS)} FROM avro_types ORDER BY id")._collect_as_arrow()
-        _compare([row for batch in batches for row in batch.to_pylist()], wanted)
-        if mode == "insert":
-            files = data_files(table.path)
-            read = [row for path in files for row in pq.read_table(path, columns=list(COLUMNS)).to_pylist()]
-            _compare(sorted(read, key=lambda row: str(row["id"])), wanted)
-        else:
-            assert table.logs()
-            table.run([(written(KEY, {"region": "a", "id": "r1"}), None)])
-            spark.catalog.clearCache()
-            frame = spark.read.format("hudi").load(str(table.path)).select("id")
-            assert sorted(row[0] for row in frame.collect()) == ["r0", "r2"]
+        values = {name: value for name, (_, _, value, _) in columns.items()}
+        records = [(None, written(written_by, {**values, "id": one})) for one in IDS]
+        table.check(records, {name: read for name, (_, _, _, read) in columns.items()})
+        if mode == "upsert":
+            table.table.run([(written(KEY, {"region": "a", "id": "r1"}), None)])
+            assert table.ids() == ["r0", "r2"]
     finally:
-        table.table.close()
-
-
-def _compare(found: list[dict[str, Any]], wanted: dict[str, Any]) -> None:
-    assert [row["id"] for row in found] == ["r0", "r1", "r2"]
-    for row in found:
-        for name, value in wanted.items():
-            if name != "id":
-                assert comparable(row[name]) == comparable(value), (name, COLUMNS[name][1])
+        table.table.table.close()

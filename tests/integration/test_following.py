@@ -113,6 +113,37 @@ def test_no_field_is_lost_where_one_worker_meets_a_newer_schema_and_is_killed_ov
     assert "the columns are those of the table" in pipeline.runs[-1].text()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_from_elsewhere_stay_as_they_are_while_the_others_follow(
+    pipeline: Pipeline, registry: Registry, spark: SparkSession, kind: str
+) -> None:
+    """A text that is made a number, and the source partition; a worker is killed over the newer schema."""
+    following = Following(pipeline, registry, kind)
+    pipeline.settings |= {
+        "record.schema": "event_id STRING, day STRING, n BIGINT, p INT",
+        "record.columns": json.dumps({"n": "value.counted as STRING", "p": "partition"}),
+        "record.on_schema_change": "evolve",
+    }
+    old = record({"event_id": "string", "day": "string", "counted": "string"})
+    new = record({"event_id": "string", "day": "string", "counted": "string", **MORE, "p": "boolean"})
+    for partition in range(pipeline.partitions):
+        following.send(old, partition, 1_000 * partition, 200, counted="7")
+    run = pipeline.start()
+    following.await_all()
+    following.send(new, 1, 10_000, 100, counted="8", note="x", at=0.5, p=True)
+    run.kill_worker(coordinator=False)
+    following.send(old, 0, 20_000, 100, counted="9")
+    following.await_all()
+    assert run.stop() == 0, run.text()
+    for one in following.expected.values():
+        one["n"] = int(one["counted"])
+    following.assert_there(spark)
+    read = spark.read.format("hudi").load(str(pipeline.table))
+    assert "counted" not in read.columns
+    assert [tuple(row) for row in read.selectExpr("p = _kafka_partition").distinct().collect()] == [(True,)]
+    assert dict(read.dtypes)["p"] == "int"
+
+
 def test_what_no_column_holds_halts_the_run_behind_everything_before_it(
     pipeline: Pipeline, registry: Registry
 ) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
@@ -17,10 +15,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from pyspark.sql import SparkSession
 
 from participant.records.port import RecordSpec
-from tests.data_files import data_files
 from tests.harness import Pipeline
-from tests.integration.test_types import comparable
-from tests.integration.test_upserts import Upserts
+from tests.integration.typed import IDS, MODES, Typed
 from tests.json_decoders import compiled as module_compiled
 from tests.proto_files import Classes, compiled, encoded
 from tests.proto_types import IMPORTS, TAKEN, TYPES
@@ -108,46 +104,25 @@ COLUMNS = KEYED | {
     f"c{place}": (renamed(declared, place), ddl, value, read)
     for place, (declared, ddl, value, read) in enumerate(TAKEN)
 }
-DDL = ", ".join(f"{name} {ddl}" for name, (_, ddl, _, _) in COLUMNS.items())
 
 
-@cache
-def one_message() -> FileDescriptorSet:
-    fields = " ".join(declared for declared, _, _, _ in COLUMNS.values())
+def one_message(columns: Mapping[str, tuple[str, str, Any, Any]]) -> FileDescriptorSet:
+    fields = " ".join(declared for declared, _, _, _ in columns.values())
     return compiled({"t.proto": f'syntax = "proto3"; package t; {IMPORTS} {TYPES} message R {{ {fields} }}'})
 
 
-@pytest.mark.parametrize("mode", ["upsert", "insert"])
-def test_every_type_comes_back_from_log_blocks_and_base_files(
+@pytest.mark.parametrize("mode", MODES)
+def test_every_type_comes_back_from_log_blocks_base_files_and_services(
     spark: SparkSession, tmp_path: Path, mode: str
 ) -> None:
-    plain = {} if mode == "upsert" else {"ordering_field": "", "bucket_count": 0}
-    spec = RecordSpec(format="protobuf", framing="none", schema_text=encoded(one_message()), message="t.R")
-    table = Upserts(spark, tmp_path / "t", record=spec, ddl=DDL, mode=mode, **plain)
-    message = Classes(one_message())["t.R"]
+    ddl = {name: one for name, (_, one, _, _) in COLUMNS.items()}
+    made = one_message(COLUMNS)
+    spec = RecordSpec(format="protobuf", framing="none", schema_text=encoded(made), message="t.R")
+    table = Typed(spark, tmp_path / "t", spec, mode, ddl=ddl)
+    message = Classes(made)["t.R"]
     try:
         values = {name: value for name, (_, _, value, _) in COLUMNS.items() if value is not None}
-        table.run([(None, message(**values, id=f"r{row}").SerializeToString()) for row in range(3)])
-        wanted = {name: read for name, (_, _, _, read) in COLUMNS.items()}
-        spark.catalog.clearCache()
-        spark.read.format("hudi").load(str(table.path)).createOrReplaceTempView("protobuf_types")
-        batches = spark.sql(
-            f"SELECT {', '.join(COLUMNS)} FROM protobuf_types ORDER BY id"
-        )._collect_as_arrow()
-        _compare([row for batch in batches for row in batch.to_pylist()], wanted)
-        if mode == "insert":
-            files = data_files(table.path)
-            read = [row for path in files for row in pq.read_table(path, columns=list(COLUMNS)).to_pylist()]
-            _compare(sorted(read, key=lambda row: str(row["id"])), wanted)
-        else:
-            assert table.logs()
+        records = [(None, message(**{**values, "id": one}).SerializeToString()) for one in IDS]
+        table.check(records, {name: read for name, (_, _, _, read) in COLUMNS.items()})
     finally:
-        table.table.close()
-
-
-def _compare(found: list[dict[str, Any]], wanted: dict[str, Any]) -> None:
-    assert [row["id"] for row in found] == ["r0", "r1", "r2"]
-    for row in found:
-        for name, value in wanted.items():
-            if name != "id":
-                assert comparable(row[name]) == comparable(value), (name, COLUMNS[name][:2])
+        table.table.table.close()
