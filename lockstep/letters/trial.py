@@ -11,11 +11,15 @@ import numpy as np
 from control_topic.messages import SourcePartition
 from lockstep.config import Config
 from lockstep.letters.letter import Letter
+from participant.records.errors import SchemasUnavailable
 from participant.records.headers import pack, pack_note
 from participant.records.port import Decoded, Decoder
 from participant.records.raw import RawBatch, Values
 from participant.worker.stages import decoder
 from table.partition_columns import columns_of
+
+UNANSWERED_MAX = 3
+"""Letters that a registry gives no answer about, before the others are not asked about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,7 @@ class Trial:
         self._spec, self._record = config.table_spec(), config.record_spec()
         spec = self._spec
         self._schema = columns_of(spec)
+        self._unanswered, self._why_untold = 0, ""
         self._decoder()
 
     def _decoder(self) -> Decoder:
@@ -52,6 +57,7 @@ class Trial:
     def verdicts(self, letters: Sequence[Letter]) -> list[Verdict]:
         """One for each."""
         found: dict[int, Verdict] = {}
+        self._unanswered = 0
         by_partition: dict[SourcePartition, list[int]] = {}
         for place, letter in enumerate(letters):
             by_partition.setdefault(letter.partition, []).append(place)
@@ -62,8 +68,17 @@ class Trial:
         return [found[place] for place in range(len(letters))]
 
     def _of_one(self, letters: Sequence[Letter]) -> list[Verdict]:
-        """Of one source partition, by offset."""
-        decoded = self._decoder().decode(_batch(letters))
+        """Of one source partition, by offset. A registry that is away keeps no letter from being shown."""
+        if self._unanswered >= UNANSWERED_MAX:
+            return [Verdict(reason=self._why_untold)] * len(letters)
+        try:
+            decoded = self._decoder().decode(_batch(letters))
+        except SchemasUnavailable as why:
+            if len(letters) > 1:
+                return [verdict for letter in letters for verdict in self._of_one([letter])]
+            self._unanswered += 1
+            self._why_untold = f"that cannot be told now: {why}"
+            return [Verdict(reason=self._why_untold)]
         if decoded.stop is None:
             return _verdicts(decoded, len(letters))
         if len(letters) == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from control_topic.messages import SourcePartition
 from lockstep.config import Config
 from lockstep.config.load import from_mapping
-from lockstep.letters.trial import Trial, Verdict
+from lockstep.letters.letter import Letter
+from lockstep.letters.trial import UNANSWERED_MAX, Trial, Verdict
+from tests.avro_types import record, written
+from tests.registry_server import ERROR, Registry
 from tests.unit.lockstep.letters.made import letter
 
 
@@ -62,6 +66,35 @@ def test_a_record_without_a_value_deletes_by_its_key_where_rows_are_upserts() ->
 def test_a_delete_field_says_that_a_row_goes() -> None:
     upserts = Trial(config(schema="id BIGINT, gone BOOLEAN", kind="upsert", key=["id"], delete_field="gone"))
     assert upserts.verdicts([letter(value=b'{"id": 1, "gone": true}')])[0].deletes
+
+
+def test_a_registry_that_is_away_keeps_no_letter_from_being_shown(registry: Registry, tmp_path: Path) -> None:
+    """Nor is it asked about each of many; of what it told before, the verdict is as ever."""
+    text = record({"id": "long"})
+    known = registry.known.register("events-value", {"schema": text})
+    asked = from_mapping(
+        {
+            "pipeline": {"id": "p"},
+            "source": {"bootstrap_servers": "b:1", "topics": ["events"]},
+            "record": {"schema": "id BIGINT", "format": "avro"},
+            "registry": {"url": registry.url, "timeout": "1s", "cache_folder": str(tmp_path)},
+            "table": {"path": "file:///t", "name": "t"},
+        }
+    )
+
+    def letters(*schemas: int) -> list[Letter]:
+        datum = written(text, {"id": 7})
+        return [letter(n, value=b"\0" + of.to_bytes(4, "big") + datum) for n, of in enumerate(schemas)]
+
+    assert Trial(asked).verdicts(letters(known)) == [Verdict(row={"id": 7})]
+    registry.does = ERROR
+    before = len(registry.asked)
+    row, *untold = Trial(asked).verdicts(letters(known, *range(100, 120)))
+    assert row == Verdict(row={"id": 7})
+    assert {one.reason for one in untold} == {
+        f"that cannot be told now: the schema registry at {registry.url} answers with an error (503)"
+    }
+    assert len(registry.asked) - before <= 2 * (2 + UNANSWERED_MAX)
 
 
 @pytest.mark.parametrize("positions", [(2, 1), (1, 2)])
