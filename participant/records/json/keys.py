@@ -21,6 +21,8 @@ from participant.records.rejects import ABOUT_KEY, NO_KEY, Rejects
 from table.rows import Tombstones
 
 MARK = b"\xef\xbb\xbf"
+BY_SCHEMA = b"\0"
+"""As keys begin that name a schema of a registry; a text hardly does."""
 
 
 class JsonKeys:
@@ -66,6 +68,11 @@ def key_document(key: bytes | None, fields: Sequence[pa.Field]) -> bytes:
         raise Mismatch(NO_KEY)
     if key.startswith(MARK):
         raise Mismatch(f"{ABOUT_KEY}: begins with a byte order mark")
+    if key.startswith(BY_SCHEMA):
+        raise Mismatch(
+            f"{ABOUT_KEY}: begins with a byte 0, as keys do that name a schema: is record.key_format another "
+            "one?"
+        )
     try:
         document = parse_any(key)
     except (Mismatch, RecursionError):
