@@ -12,6 +12,8 @@ from lockstep.stores.local import EVERYTHING, S3Server
 from tests.minio_server import CHOSEN, MinioServer
 
 BUCKET = "lake"
+ROLE = "writer"
+"""Which everybody with a key may assume, and which may do everything."""
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +28,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         "successor": EVERYTHING,
     }
     server = MinioServer if os.environ.get(CHOSEN) == "minio" else S3Server
-    with server(tmp_path_factory.mktemp("s3"), others=others) as running:
+    with server(tmp_path_factory.mktemp("s3"), others=others, roles=[ROLE]) as running:
         running.make_bucket(BUCKET)
         yield running
 

@@ -86,6 +86,9 @@ class S3Proxy:
         self.refused: dict[str, tuple[int, str]] = {}  # access key -> with what its requests are answered
         self._port = port
         self._plans: list[_Plan] = []
+        self.insists: dict[str, str] = {}  # header -> what each put must say by it, as a policy may want it
+        self.unsaid: Counter[Request] = Counter()  # those that did not
+        self.asked_by: Counter[str] = Counter()  # access key -> its requests
         self._lasting: list[Lasting] = []
         self._lock = threading.Lock()
         self.counts: Counter[Request] = Counter()
@@ -157,7 +160,10 @@ class S3Proxy:
 
     def _serve(self, handler: Any) -> None:
         body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
-        if (refusal := self.refused.get(_access_key(handler))) is not None:
+        who = _access_key(handler)
+        with self._lock:
+            self.asked_by[who] += 1
+        if (refusal := self.refused.get(who)) is not None:
             _answer(handler, refusal[0], {}, ERROR % refusal[1].encode())
             return
         blow = self._blow_for(_kind(handler), unquote(urlsplit(handler.path).path))

@@ -30,7 +30,7 @@ WANTED: Mapping[str, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     S3: {
         "chain": ((), ()),
         "profile": (("profile",), ()),
-        "role": (("role",), ("profile", "external_id")),
+        "role": (("role",), ("profile", "external_id", "role_endpoint")),
         "web_identity": (("role", "token_file"), ()),
         "keys": (("access_key", "secret_key"), ("session_token",)),
     },
@@ -130,7 +130,12 @@ def _credentials(given: StorageSection, environment: Mapping[str, str] | None) -
             return Profile(given.profile)
         case "role":
             (external_id,) = resolved("external_id")
-            return AssumedRole(arn=given.role, external_id=external_id, profile=given.profile)
+            return AssumedRole(
+                arn=given.role,
+                external_id=external_id,
+                profile=given.profile,
+                endpoint=given.role_endpoint,
+            )
         case "web_identity":
             return WebIdentity(arn=given.role, token_file=given.token_file)
         case "keys":

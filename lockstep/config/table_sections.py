@@ -219,6 +219,14 @@ class StorageSection(Section):
         description="The ARN of a role to assume.",
         examples=["arn:aws:iam::123456789012:role/lake"],
     )
+    role_endpoint: values.Endpoint = Field(
+        default="",
+        description=(
+            "Who is asked for the role of `role`: of a server of one's own often `storage.endpoint` itself, "
+            "in a network without a way out AWS's by another name. Empty: AWS's own, in the bucket's region."
+        ),
+        examples=["https://s3.example.org"],
+    )
     external_id: values.SecretReference = Field(
         default="", repr=False, description="For a role that asks for one, as a reference to a secret."
     )

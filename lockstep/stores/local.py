@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import sysconfig
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,9 @@ PORTS_OF_PARTS = (
     *("master.port", "master.port.grpc", "volume.port", "volume.port.grpc"),
     *("filer.port", "filer.port.grpc", "s3.port.grpc"),
 )
+SIGNING_BYTES = 32
+SSE_VARIABLE = "WEED_S3_SSE_KEY"
+"""From which it makes the key of what is put with `AES256`; without it, such puts are answered 500."""
 VOLUME_MB = 256
 VOLUMES_MAX = 2_000
 """A bucket takes seven of them for itself. They grow as they are written to."""
@@ -67,17 +71,24 @@ class S3Server(LocalServer):
 
     `data_dir` holds `data`, `s3.json` and `s3-server.log`. `others`: access key -> what it may do besides
     `ACCESS_KEY`, which may do everything, in SeaweedFS's words (`Read:bucket`); its secret is
-    `secret_of(access key)`.
+    `secret_of(access key)`. `roles`: names of those that everybody with a key may assume, here as well, for a
+    quarter of an hour at least, and that may do everything; see `role_arn`.
     """
 
     kind = "s3-server"
     failure = S3ServerError
 
     def __init__(
-        self, data_dir: Path, *, port: int = 0, others: Mapping[str, Sequence[str]] | None = None
+        self,
+        data_dir: Path,
+        *,
+        port: int = 0,
+        others: Mapping[str, Sequence[str]] | None = None,
+        roles: Sequence[str] = (),
     ) -> None:
         super().__init__(data_dir, port=port)
         self._may = {ACCESS_KEY: EVERYTHING, **(others or {})}
+        self._roles = tuple(roles)
         self._binary = ""
         self._ports: dict[str, int] = {}  # of its parts, which know each other by them after a restart, too
 
@@ -137,6 +148,10 @@ class S3Server(LocalServer):
             "s3.config": identities,
             "s3.autoCreateBucket": "false",  # a bucket that is missing is to be said to be missing
         }
+        if self._roles:
+            known = self._data_dir / "roles.json"
+            known.write_text(json.dumps(_token_service(self._roles)), encoding="utf-8")
+            options["s3.iam.config"] = known
         self._ports = self._ports or {name: free_port(S3ServerError) for name in PORTS_OF_PARTS}
         arguments = [f"-{name}={value}" for name, value in {**options, **self._ports}.items()]
         self._spawn([self._binary, "-logtostderr=true", "server", *arguments])
@@ -171,3 +186,34 @@ class S3Server(LocalServer):
 
 def secret_of(access_key: str) -> str:
     return f"{access_key}-secret"
+
+
+def role_arn(name: str) -> str:
+    return f"arn:aws:iam::000000000000:role/{name}"
+
+
+def _token_service(roles: Sequence[str]) -> dict[str, object]:
+    """What SeaweedFS is to know of roles, in its words, which are AWS's."""
+
+    def policy(**allows: object) -> dict[str, object]:
+        return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **allows}]}
+
+    return {
+        "sts": {
+            "tokenDuration": "15m",
+            "maxSessionLength": "12h",
+            "issuer": "lockstep",
+            "signingKey": b64encode(SECRET_KEY.ljust(SIGNING_BYTES, "-").encode()).decode(),
+        },
+        "policy": {"defaultEffect": "Deny", "storeType": "memory"},
+        "policies": [{"name": "everything", "document": policy(Action=["s3:*"], Resource=["*"])}],
+        "roles": [
+            {
+                "roleName": name,
+                "roleArn": role_arn(name),
+                "trustPolicy": policy(Principal={"AWS": "*"}, Action=["sts:AssumeRole"]),
+                "attachedPolicies": ["everything"],
+            }
+            for name in roles
+        ],
+    }

@@ -6,9 +6,10 @@ finds what AWS's own tools find, and renews what ends; obstore asks here.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import botocore.session
@@ -22,12 +23,13 @@ from botocore.credentials import (
     Credentials,
     DeferredRefreshableCredentials,
 )
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import BotoCoreError, ClientError
 from botocore.utils import FileWebIdentityTokenLoader
 
 from table.errors import Refused
 from table.store.objects.keys import GOOD_FOR_S, Keys, Renewed
 from table.store.objects.settings import (
+    DEFAULT_REGION,
     AskedKeys,
     AssumedRole,
     FixedKeys,
@@ -41,10 +43,12 @@ from table.store.objects.settings import Credentials as CredentialsGiven
 if TYPE_CHECKING:
     from obstore.store import S3Credential
 
+logging.getLogger("botocore.credentials").setLevel(logging.ERROR)
+"""It shows where in itself a renewal failed; in a sentence whoever asked says why."""
+
 GOOD_FOR = timedelta(minutes=1)
 """Keys that are handed out are said to be good for so long, so that they are asked for again."""
 CLIENTS_MAX = 16
-DEFAULT_REGION = "us-east-1"
 
 
 def session_of(settings: ObjectSettings) -> tuple[botocore.session.Session, Keys]:
@@ -152,7 +156,7 @@ def _credentials(session: botocore.session.Session, settings: ObjectSettings) ->
         return DeferredRefreshableCredentials(refresh_using=lambda: _asked(given), method="lockstep-asked")
     if isinstance(given, AssumedRole):
         role = AssumeRoleCredentialFetcher(
-            client_creator=session.create_client,
+            client_creator=_token_service(session, settings, given.endpoint),
             source_credentials=session.get_credentials(),
             role_arn=given.arn,
             extra_args={
@@ -160,18 +164,43 @@ def _credentials(session: botocore.session.Session, settings: ObjectSettings) ->
                 **({"ExternalId": given.external_id} if given.external_id else {}),
             },
         )
-        return DeferredRefreshableCredentials(refresh_using=role.fetch_credentials, method="assume-role")
+        return _renewing(role.fetch_credentials, given.arn, method="assume-role")
     if isinstance(given, WebIdentity):
         identity = AssumeRoleWithWebIdentityCredentialFetcher(
-            client_creator=session.create_client,
+            client_creator=_token_service(session, settings),
             web_identity_token_loader=FileWebIdentityTokenLoader(given.token_file),
             role_arn=given.arn,
             extra_args={"RoleSessionName": given.session},
         )
-        return DeferredRefreshableCredentials(refresh_using=identity.fetch_credentials, method="web-identity")
+        return _renewing(identity.fetch_credentials, given.arn, method="web-identity")
     if isinstance(given, KeyFile):
         raise Refused("a service account's file is Google's, and no credentials for S3")
     return session.get_credentials()
+
+
+def _token_service(
+    session: botocore.session.Session, settings: ObjectSettings, endpoint: str = ""
+) -> Callable[..., BaseClient]:
+    """What makes the client of who gives out roles: in the bucket's region, for botocore knows none without
+    AWS's own variables or files, and then asks nobody.
+    """
+    return partial(
+        session.create_client, region_name=region_of(session, settings), endpoint_url=endpoint or None
+    )
+
+
+def _renewing(fetch: Callable[[], dict[str, Any]], arn: str, *, method: str) -> Credentials:
+    def fetched() -> dict[str, Any]:
+        try:
+            return fetch()
+        except (BotoCoreError, ClientError, OSError) as error:
+            permission = "sts:AssumeRole" if method == "assume-role" else "sts:AssumeRoleWithWebIdentity"
+            raise Refused(
+                f"the role {arn} cannot be assumed ({error}): whoever assumes it must be allowed "
+                f"{permission}, and the role must trust him"
+            ) from None
+
+    return DeferredRefreshableCredentials(refresh_using=fetched, method=method)
 
 
 def _asked(given: AskedKeys) -> dict[str, Any]:

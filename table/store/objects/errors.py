@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from table.errors import Refused
+
 SENTENCE_MAX = 300
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"(?:<Code>|\(code: )([A-Za-z0-9._-]{1,80})(?:</Code>|\))")
-_PROVIDER = re.compile(r"credential provider: (\w{1,80})")
+_PROVIDER = re.compile(r"credential provider: (\w{1,80})(?:: ([^\n]*))?")
 _SENTENCE = re.compile(r"<Message>([^<]*)</Message>")
 _NO_TAG = "ETag Header missing"
 _KIND = re.compile(r"kind: (Connect|Timeout|Interrupted|Decode)\b")
@@ -121,7 +123,8 @@ class RequestAnswer:
         status, code, sentence = _STATUS.search(text), _CODE.search(text), _SENTENCE.search(text)
         kind, provider = _KIND.search(text), _PROVIDER.search(text)
         if provider:  # ours, which was asked for keys and had none
-            return cls(status=401, code=provider[1])
+            says = provider[1] == Refused.__name__
+            return cls(status=401, code=provider[1], sentence=(provider[2] or "") if says else "")
         if _NO_TAG in text:
             return cls(broke=_NO_TAG)
         if _REDIRECT in text:
@@ -187,6 +190,8 @@ def _refusal(answer: RequestAnswer, act: Act, scheme: str) -> str:
     if answer.code in _WRONG_KEYS:
         return f"the store refuses the credentials ({said}): {_WRONG_KEYS[answer.code]}"
     if answer.status == 401 and answer.code not in _WRONG_KEYS:
+        if answer.code == Refused.__name__ and answer.sentence:
+            return f"no credentials could be had, or renewed: {_KEY.sub('***', answer.sentence)}"
         return f"no credentials could be had, or renewed ({said}): see to where the settings take them from"
     permission = PERMISSIONS[scheme].get(act, "")
     why = f"the store does not let these credentials {act} here ({said}): the policy must allow {permission}"

@@ -14,6 +14,7 @@ from table.port import SparkNeeds
 from table.store.connectors import Connector, HadoopSettings, Tuning
 from table.store.objects.errors import said_by_sdk
 from table.store.objects.settings import (
+    DEFAULT_REGION,
     Anonymous,
     AskedKeys,
     AssumedRole,
@@ -67,6 +68,8 @@ def s3_settings(settings: StoreSettings, bucket: str) -> HadoopSettings:
     own = f"fs.s3a.bucket.{bucket}."
     found = _credentials(settings.credentials)
     plain = dict(found.plain)
+    if isinstance(settings.credentials, AssumedRole):
+        plain |= _token_service(settings.credentials.endpoint, settings.region)
     if settings.endpoint:
         plain["endpoint"] = settings.endpoint
         plain["connection.ssl.enabled"] = str(not settings.endpoint.startswith("http://")).lower()
@@ -120,6 +123,19 @@ def _credentials(given: Credentials) -> HadoopSettings:
         return HadoopSettings(plain={provider: _CHAIN}, environment=token)
     assert isinstance(given, KeyFile | Anonymous)
     raise Refused("a service account's file, or none, is Google's, and no credentials for S3")
+
+
+def _token_service(endpoint: str, region: str) -> dict[str, str]:
+    """Of whom a role is asked for. Of the bucket's region, as on the Python side: where nothing is said, the
+    library looks for a region in AWS's own variables and files alone.
+    """
+    if not endpoint and not region:
+        return {}
+    own = f"sts.{region}.amazonaws.com{'.cn' if region.startswith('cn-') else ''}"
+    return {
+        "assumed.role.sts.endpoint": endpoint or own,
+        "assumed.role.sts.endpoint.region": region or DEFAULT_REGION,
+    }
 
 
 def _encryption(asked: Encryption) -> dict[str, str]:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 
 from botocore.credentials import Credentials, ReadOnlyCredentials, RefreshableCredentials
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from table.errors import Refused
 
@@ -40,12 +40,15 @@ class Keys:
         self._changed_s = self._asked_s = -SETTLES_S
 
     def now(self) -> ReadOnlyCredentials:
-        """Those to sign with. Raises botocore's errors where they have ended and others cannot be had."""
+        """Those to sign with. Raises `Refused` where they have ended and others cannot be had."""
         with self._lock:
             renews_itself = isinstance(self._found, RefreshableCredentials)
             if not renews_itself and self._clock_s() - self._found_s >= GOOD_FOR_S:
                 self._renew()
-            return self._found.get_frozen_credentials()
+            try:
+                return self._found.get_frozen_credentials()
+            except (BotoCoreError, ClientError) as error:
+                raise Refused(str(error)) from None
 
     def refused(self) -> bool:
         """The store has refused what was signed with them; whether there are others by now."""
@@ -67,12 +70,12 @@ class Keys:
         self._found_s = self._clock_s()
         try:
             before = self._found.get_frozen_credentials()
-        except BotoCoreError:
+        except (BotoCoreError, ClientError, Refused):
             before = None
         try:
             found = self._find()
             frozen = found.get_frozen_credentials()
-        except (BotoCoreError, Refused) as error:
+        except (BotoCoreError, ClientError, Refused) as error:
             log.warning("credentials for S3 could not be asked for anew: %s", error)
             return False
         self._found = found

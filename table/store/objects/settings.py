@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 MIB = 1024 * 1024
+DEFAULT_REGION = "us-east-1"
+"""S3's, where nobody says another."""
 PART_BYTES_LEAST = 5 * MIB
 """S3 takes smaller parts at the end of a file only."""
 STREAMS_LEAST = 4
@@ -37,6 +39,8 @@ class AssumedRole:
     external_id: str = field(default="", repr=False)
     profile: str = ""
     """Who assumes it; empty: the chain."""
+    endpoint: str = ""
+    """Of whom it is asked; empty: of AWS's own service in the bucket's region."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
+from table.errors import Refused
 from table.store.objects.aws import client_and_keys
 from table.store.objects.bucket import PAGE, Bucket
 from table.store.objects.errors import Act, RequestAnswer, told
@@ -116,7 +117,7 @@ class Unfinished:
     def _asking(self, act: Act, key: str) -> Iterator[None]:
         try:
             yield
-        except (BotoCoreError, ClientError) as error:
+        except (BotoCoreError, ClientError, Refused) as error:
             raise self._told(_answer(error), act, key) from None
 
     def _ask(self, asking: Callable[[BaseClient], T]) -> T:
@@ -138,7 +139,7 @@ def _uploads(client: BaseClient, *, bucket: str, asked: Mapping[str, object]) ->
     return client.list_multipart_uploads(Bucket=bucket, **asked)
 
 
-def _answer(error: BotoCoreError | ClientError) -> RequestAnswer:
+def _answer(error: BotoCoreError | ClientError | Refused) -> RequestAnswer:
     if isinstance(error, ClientError):
         said = error.response.get("Error", {})
         return RequestAnswer(
@@ -146,6 +147,8 @@ def _answer(error: BotoCoreError | ClientError) -> RequestAnswer:
             code=str(said.get("Code", "")),
             sentence=str(said.get("Message", "")),
         )
+    if isinstance(error, Refused):  # who was asked for keys
+        return RequestAnswer(status=401, code=Refused.__name__, sentence=str(error))
     if isinstance(error, NoCredentialsError):
         return RequestAnswer(status=401, code="NoCredentials")
     timed_out = isinstance(error, ConnectTimeoutError | ReadTimeoutError)

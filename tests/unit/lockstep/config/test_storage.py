@@ -103,6 +103,10 @@ def test_what_the_section_says_is_how_the_store_is_reached() -> None:
             AssumedRole(arn=ROLE, profile="me", external_id="token"),
         ),
         (
+            {"credentials": "role", "role": ROLE, "role_endpoint": "https://sts.example.org/"},
+            AssumedRole(arn=ROLE, endpoint="https://sts.example.org"),
+        ),
+        (
             {"credentials": "web_identity", "role": ROLE, "token_file": "/t"},
             WebIdentity(arn=ROLE, token_file="/t"),
         ),
@@ -126,6 +130,7 @@ def test_credentials_come_from_where_the_section_says(
         ({"credentials": "web_identity", "role": ROLE}, "storage.token_file: missing"),
         ({"access_key": "${env:KEY}"}, 'storage.access_key: means nothing to storage.credentials = "chain"'),
         ({"credentials": "profile", "profile": "a", "role": ROLE}, "storage.role: means nothing"),
+        ({"role_endpoint": "https://sts.example.org"}, "storage.role_endpoint: means nothing"),
         ({"kms_key": "key"}, "storage.kms_key: means nothing without storage.encryption"),
     ],
 )

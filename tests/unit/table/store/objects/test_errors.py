@@ -105,6 +105,15 @@ def test_what_the_library_for_java_says_is_said_as_everywhere(status: int, code:
     assert "must allow" in said or code not in ("AccessDenied", "403 Forbidden")
 
 
+def test_why_nobody_has_keys_is_said_in_our_words_and_in_nobody_elses() -> None:
+    text = "path External AWS credential provider: {}: the role r cannot be assumed\n\nDebug source: x"
+    ours, others = (RequestAnswer.of(RuntimeError(text.format(name))) for name in ("Refused", "RuntimeError"))
+    assert (ours.status, ours.sentence) == (401, "the role r cannot be assumed")
+    assert (others.status, others.code, others.sentence) == (401, "RuntimeError", "")
+    said = told(ours, Act.PUT, scheme="s3a", bucket="lake", place="there").strerror
+    assert said == "no credentials could be had, or renewed: the role r cannot be assumed"
+
+
 def test_a_clock_is_not_taken_for_a_permission() -> None:
     answer = RequestAnswer(status=403, code="RequestTimeTooSkewed")
     said = str(told(answer, Act.PUT, scheme="s3a", bucket="lake", place="x"))

@@ -74,6 +74,26 @@ def test_each_kind_of_credentials_has_its_provider() -> None:
     assert identity.environment == {"AWS_ROLE_ARN": "a", "AWS_WEB_IDENTITY_TOKEN_FILE": "f"}
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "region", "asked", "signed"),
+    [
+        ("", "eu-north-1", "sts.eu-north-1.amazonaws.com", "eu-north-1"),
+        ("", "cn-north-1", "sts.cn-north-1.amazonaws.com.cn", "cn-north-1"),
+        ("http://127.0.0.1:1", "", "http://127.0.0.1:1", "us-east-1"),
+        ("http://127.0.0.1:1", "here", "http://127.0.0.1:1", "here"),
+    ],
+)
+def test_a_role_is_asked_for_in_the_buckets_region_or_where_the_settings_say(
+    endpoint: str, region: str, asked: str, signed: str
+) -> None:
+    role = AssumedRole(arn="a", endpoint=endpoint)
+    found = told(ObjectSettings(credentials=role, region=region)).plain
+    assert found[f"{OWN}assumed.role.sts.endpoint"] == asked
+    assert found[f"{OWN}assumed.role.sts.endpoint.region"] == signed
+    unsaid = told(ObjectSettings(credentials=AssumedRole(arn="a"))).plain
+    assert f"{OWN}assumed.role.sts.endpoint" not in unsaid
+
+
 def test_what_hadoop_cannot_be_told_is_refused() -> None:
     for settings in (
         ObjectSettings(credentials=AssumedRole(arn="a", external_id="x")),
