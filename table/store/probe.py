@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from table.store.hdfs.settings import HdfsSettings
 from table.store.location import FILE, GOOGLE, HDFS, S3, Location, store_at
 from table.store.objects.settings import ObjectSettings
 from table.store.port import Store, Upload
@@ -22,6 +23,8 @@ PATIENCE_S = 2.0
 """Who asks whether it would work wants to hear it soon, and no outage is waited out."""
 CONNECT_S = 3.0
 REQUEST_S = 6.0
+NAME_NODE_S = 10.0
+"""HDFS's first answers take longer than an object store's. What it is asked first ends it."""
 PART_BYTES = 1_024
 """Less than a server puts together, and nothing is put together."""
 NOBODY_BEGAN = "lockstep"
@@ -42,9 +45,9 @@ def probe(path: str, storage: StoreSettings | None) -> Iterator[Probed]:
     What fails for another reason than a permission would fail for all that follows: it is the last.
     """
     location = Location.parse(path)
-    if location.scheme in (FILE, HDFS):
-        location = _nearest(location, storage)
     settings = hasty(storage)
+    if location.scheme in (FILE, HDFS):
+        location = nearest(location, settings)
     store = store_at(str(location), settings=settings)
     parts = None
     if location.scheme == GOOGLE and isinstance(settings, ObjectSettings):
@@ -70,6 +73,8 @@ def probe(path: str, storage: StoreSettings | None) -> Iterator[Probed]:
 
 def hasty(storage: StoreSettings | None) -> StoreSettings | None:
     """The same store, which is soon said not to answer."""
+    if isinstance(storage, HdfsSettings):
+        return replace(storage, patience_s=min(NAME_NODE_S, storage.patience_s))
     if not isinstance(storage, ObjectSettings):
         return storage
     return replace(
@@ -180,7 +185,9 @@ class _Probe:
         return ""
 
 
-def _nearest(location: Location, storage: StoreSettings | None) -> Location:
+def nearest(location: Location, storage: StoreSettings | None) -> Location:
+    """The folder itself, or the one above it that is there."""
+
     def is_missing() -> bool:
         return store_at(str(location), settings=storage).stat("") is None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import re
+from urllib.parse import urlsplit
 
 SENTENCE_MAX = 300
 _EXCEPTION = re.compile(
@@ -19,6 +20,7 @@ _QUOTAS = frozenset(
 )
 _GONE = frozenset({"FileNotFoundException", "LeaseExpiredException"})
 _REFUSED = frozenset({"AccessControlException", "AuthorizationException", "InvalidToken", "SaslException"})
+_NO_HOST = "No NameNode hosts found"
 _NO_FOLDER = frozenset({"ParentNotDirectoryException", "PathIsNotDirectoryException"})
 
 
@@ -39,6 +41,14 @@ def told(error: BaseException, place: str) -> OSError:
         return ConnectionError(
             int(number[1]) if number else errno.EHOSTUNREACH,
             f"HDFS cannot be reached, or broke the connection off ({said}): see whether its nodes are up",
+            place,
+        )
+    if _NO_HOST in said:
+        who = urlsplit(place).netloc
+        return OSError(
+            errno.ENXIO,
+            f"nobody here knows the name node {who}: correct the address, or, of a name service, have "
+            "storage.config_folder or HADOOP_CONF_DIR name the folder whose hdfs-site.xml says who it is",
             place,
         )
     return OSError(errno.EIO, f"HDFS does not do it: {said}", place)
