@@ -9,11 +9,18 @@ from collections.abc import Iterator
 import pytest
 
 from lockstep.stores.local import EVERYTHING, S3Server
+from table.store.objects.errors import NEEDED
 from tests.minio_server import CHOSEN, MinioServer
 
 BUCKET = "lake"
 ROLE = "writer"
 """Which everybody with a key may assume, and which may do everything."""
+ACTIONS = (*NEEDED, "s3:ListBucketMultipartUploads")
+
+
+def without(action: str) -> str:
+    """The role that may do all that is needed but this."""
+    return f"no-{action.removeprefix('s3:')}"
 
 
 @pytest.fixture(scope="session")
@@ -27,8 +34,10 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         "stranger": ("Read:elsewhere",),
         "successor": EVERYTHING,
     }
+    roles = {one: [may for may in ACTIONS if without(may) != one] for one in map(without, ACTIONS)}
+    roles[ROLE] = ["s3:*"]
     server = MinioServer if os.environ.get(CHOSEN) == "minio" else S3Server
-    with server(tmp_path_factory.mktemp("s3"), others=others, roles=[ROLE]) as running:
+    with server(tmp_path_factory.mktemp("s3"), others=others, roles=roles) as running:
         running.make_bucket(BUCKET)
         yield running
 

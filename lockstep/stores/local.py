@@ -71,8 +71,8 @@ class S3Server(LocalServer):
 
     `data_dir` holds `data`, `s3.json` and `s3-server.log`. `others`: access key -> what it may do besides
     `ACCESS_KEY`, which may do everything, in SeaweedFS's words (`Read:bucket`); its secret is
-    `secret_of(access key)`. `roles`: names of those that everybody with a key may assume, here as well, for a
-    quarter of an hour at least, and that may do everything; see `role_arn`.
+    `secret_of(access key)`. `roles`: of those that everybody with a key may assume, here as well, for a
+    quarter of an hour at least: name -> what it may do, in AWS's words (`s3:GetObject`); see `role_arn`.
     """
 
     kind = "s3-server"
@@ -84,11 +84,11 @@ class S3Server(LocalServer):
         *,
         port: int = 0,
         others: Mapping[str, Sequence[str]] | None = None,
-        roles: Sequence[str] = (),
+        roles: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         super().__init__(data_dir, port=port)
         self._may = {ACCESS_KEY: EVERYTHING, **(others or {})}
-        self._roles = tuple(roles)
+        self._roles = dict(roles or {})
         self._binary = ""
         self._ports: dict[str, int] = {}  # of its parts, which know each other by them after a restart, too
 
@@ -192,7 +192,7 @@ def role_arn(name: str) -> str:
     return f"arn:aws:iam::000000000000:role/{name}"
 
 
-def _token_service(roles: Sequence[str]) -> dict[str, object]:
+def _token_service(roles: Mapping[str, Sequence[str]]) -> dict[str, object]:
     """What SeaweedFS is to know of roles, in its words, which are AWS's."""
 
     def policy(**allows: object) -> dict[str, object]:
@@ -206,13 +206,16 @@ def _token_service(roles: Sequence[str]) -> dict[str, object]:
             "signingKey": b64encode(SECRET_KEY.ljust(SIGNING_BYTES, "-").encode()).decode(),
         },
         "policy": {"defaultEffect": "Deny", "storeType": "memory"},
-        "policies": [{"name": "everything", "document": policy(Action=["s3:*"], Resource=["*"])}],
+        "policies": [
+            {"name": name, "document": policy(Action=list(may), Resource=["*"])}
+            for name, may in roles.items()
+        ],
         "roles": [
             {
                 "roleName": name,
                 "roleArn": role_arn(name),
                 "trustPolicy": policy(Principal={"AWS": "*"}, Action=["sts:AssumeRole"]),
-                "attachedPolicies": ["everything"],
+                "attachedPolicies": [name],
             }
             for name in roles
         ],

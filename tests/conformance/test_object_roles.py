@@ -12,7 +12,7 @@ from lockstep.stores.local import S3Server, role_arn, secret_of
 from table.store.location import store_at
 from table.store.objects.settings import MIB, AssumedRole, Credentials, ObjectSettings, ProviderChain
 from table.store.probe import probe
-from tests.s3_fixture import ROLE, new_place
+from tests.s3_fixture import ROLE, new_place, without
 from tests.s3_proxy import S3Proxy
 
 pytestmark = pytest.mark.xdist_group("s3")
@@ -53,6 +53,23 @@ def test_a_role_may_what_who_assumes_it_may_not_and_no_region_need_be_said_but_t
     role = AssumedRole(arn=role_arn(ROLE), endpoint=s3.endpoint)
     assert failures(by(s3, role)) == {}
     assert failures(replace(by(s3, role), region="")) == {}
+
+
+@pytest.mark.parametrize(
+    ("action", "what"),
+    [
+        ("s3:GetObject", "read it"),
+        ("s3:PutObject", "write a file"),
+        ("s3:DeleteObject", "delete it"),
+        ("s3:ListBucket", "list it"),
+    ],
+)
+def test_the_one_action_that_a_policy_leaves_out_is_named(s3: S3Server, action: str, what: str) -> None:
+    """By a policy of the server's own. It knows no action of their own for aborting and listing uploads:
+    `tests/integration/test_probe.py` has those.
+    """
+    found = failures(by(s3, AssumedRole(arn=role_arn(without(action)), endpoint=s3.endpoint)))
+    assert action in found.get(what, ""), found
 
 
 def test_a_role_that_cannot_be_assumed_is_named_with_the_reason(
