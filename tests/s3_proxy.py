@@ -23,6 +23,8 @@ UPSTREAM_TIMEOUT_S = 60.0
 ERROR = b"<Error><Code>%s</Code><Message>m</Message></Error>"
 SIGNED = frozenset({"date"})
 """Of a request it is the client's, whose signature is over it."""
+PUTS = (Request.PUT, Request.PUT_IF, Request.UPLOAD)
+"""By which an object comes to be."""
 BETWEEN = frozenset({"transfer-encoding", "connection", "keep-alive", "date", "server"})
 
 
@@ -84,11 +86,11 @@ class S3Proxy:
     def __init__(self, port: int, *, e_tag: Callable[[str], str | None] = lambda tag: tag) -> None:
         self._e_tag = e_tag
         self.refused: dict[str, tuple[int, str]] = {}  # access key -> with what its requests are answered
-        self._port = port
-        self._plans: list[_Plan] = []
         self.insists: dict[str, str] = {}  # header -> what each put must say by it, as a policy may want it
         self.unsaid: Counter[Request] = Counter()  # those that did not
         self.asked_by: Counter[str] = Counter()  # access key -> its requests
+        self._port = port
+        self._plans: list[_Plan] = []
         self._lasting: list[Lasting] = []
         self._lock = threading.Lock()
         self.counts: Counter[Request] = Counter()
@@ -166,7 +168,13 @@ class S3Proxy:
         if (refusal := self.refused.get(who)) is not None:
             _answer(handler, refusal[0], {}, ERROR % refusal[1].encode())
             return
-        blow = self._blow_for(_kind(handler), unquote(urlsplit(handler.path).path))
+        kind = _kind(handler)
+        unsaid = {name for name, value in self.insists.items() if handler.headers.get(name) != value}
+        if unsaid and kind in PUTS:
+            self.unsaid[kind] += 1
+            _answer(handler, 403, {}, ERROR % b"AccessDenied")
+            return
+        blow = self._blow_for(kind, unquote(urlsplit(handler.path).path))
         if blow is Blow.BREAK:
             handler.close_connection = True
             return

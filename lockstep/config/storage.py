@@ -101,6 +101,9 @@ def _check_objects(scheme: str, given: StorageSection) -> Iterator[Problem]:
     if scheme == AZURE and given.endpoint.startswith("http://") and given.credentials != "account_key":
         sentence = f'is http, and Hadoop sends the tokens of "{given.credentials}" by https only: give https'
         yield Problem(settings=("storage.endpoint", "storage.credentials"), sentence=sentence)
+    if given.endpoint.startswith("http://") and given.encryption == "aws:kms":
+        sentence = 'is http, and Java\'s library sends what asks for "aws:kms" by https only: give https'
+        yield Problem(settings=("storage.endpoint", "storage.encryption"), sentence=sentence)
     needed, allowed = WANTED[scheme][given.credentials]
     for name in needed:
         if not getattr(given, name):

@@ -263,11 +263,11 @@ class StorageSection(Section):
     client_secret: values.SecretReference = Field(
         default="", repr=False, description="Azure: the application's, as a reference to a secret."
     )
-    encryption: Literal["", "AES256", "aws:kms", "aws:kms:dsse"] = Field(
+    encryption: Literal["", "AES256", "aws:kms"] = Field(
         default="",
         description=(
-            "How the server is to encrypt what is put: `AES256`, with its own keys; `aws:kms` or "
-            "`aws:kms:dsse`, with `storage.kms_key`, once or twice. Empty: as the bucket says."
+            "How the server is to encrypt what is put: `AES256`, with its own keys; `aws:kms`, with "
+            "`storage.kms_key`. Every put says so. Empty: as the bucket says."
         ),
     )
     kms_key: str = Field(default="", description="The key for `aws:kms`. Empty: the bucket's.")

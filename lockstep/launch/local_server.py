@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, ClassVar, Self, TypeVar
@@ -34,6 +34,7 @@ LOG_TAIL_BYTES = 256 * 1024
 HOST = "127.0.0.1"
 PORTS = range(20_000, 32_000)
 PORT_ATTEMPTS_MAX = 100
+NOTHING_ELSE: Mapping[str, str] = {}
 
 log = logging.getLogger(__name__)
 
@@ -160,13 +161,15 @@ class LocalServer:
 
     # --- for those that launch it ---------------------------------------------------------------------
 
-    def _spawn(self, command: list[str]) -> None:
+    def _spawn(self, command: list[str], environment: Mapping[str, str] = NOTHING_ELSE) -> None:
+        """`environment`: what it has beside ours."""
         with self.log_file.open("ab") as output:
             process = subprocess.Popen(
                 [sys.executable, "-I", str(REAPER), str(os.getpid()), *command],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=output,
+                env={**os.environ, **environment},
                 start_new_session=True,  # a Ctrl-C in the terminal is this process's to handle
             )
         self._process = process

@@ -72,7 +72,9 @@ def _keys(sheet: Sheet, name: str) -> None:
 def _encryption(sheet: Sheet, name: str) -> None:
     value = sheet.get(name)
     if value in ("AES256", "aws:kms", "aws:kms:dsse"):
-        if value == "AES256" and sheet.get("s3.sse.customer.key"):
+        if value == "aws:kms:dsse":
+            sheet.none(name, "Hadoop's connector does not know it: let the bucket encrypt so by default")
+        elif value == "AES256" and sheet.get("s3.sse.customer.key"):
             sheet.none(name, "with a key of the customer's own, which is not taken: let the bucket encrypt")
         else:
             sheet.same(name, "storage.encryption")

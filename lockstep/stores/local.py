@@ -154,7 +154,8 @@ class S3Server(LocalServer):
             options["s3.iam.config"] = known
         self._ports = self._ports or {name: free_port(S3ServerError) for name in PORTS_OF_PARTS}
         arguments = [f"-{name}={value}" for name, value in {**options, **self._ports}.items()]
-        self._spawn([self._binary, "-logtostderr=true", "server", *arguments])
+        encrypting = {SSE_VARIABLE: SECRET_KEY}
+        self._spawn([self._binary, "-logtostderr=true", "server", *arguments], encrypting)
 
     def _asker(self) -> Callable[[], bool]:
         """Whether it lists its buckets, which needs all of its parts."""

@@ -10,6 +10,7 @@ import com.amazonaws.services.s3.model.AmazonS3Exception;
 import com.amazonaws.services.s3.model.ObjectMetadata;
 import com.amazonaws.services.s3.model.PutObjectRequest;
 import com.amazonaws.services.s3.model.S3Object;
+import com.amazonaws.services.s3.model.SSEAwsKeyManagementParams;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.net.URI;
@@ -19,6 +20,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import lockstep.hudi.StorageLock;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.s3a.Constants;
+import org.apache.hadoop.fs.s3a.S3AEncryptionMethods;
 import org.apache.hadoop.fs.s3a.S3AUtils;
 
 /**
@@ -30,12 +32,18 @@ public final class S3StorageLockClient extends StorageLock {
   private static final Map CLIENTS = new ConcurrentHashMap();
 
   private final AmazonS3 s3;
+  /** As Hadoop's connector puts: a bucket may refuse what does not say how it is to be encrypted. */
+  private final S3AEncryptionMethods encryption;
+  private final String kmsKey;
 
   /** As Hudi makes it, by its name. */
   public S3StorageLockClient(String ownerId, String lockFileUri, Properties properties) {
     super("s3a", ownerId, lockFileUri, properties);
     try {
-      s3 = client(S3AUtils.propagateBucketOptions(settings, bucket), bucket, validity_s);
+      Configuration how = S3AUtils.propagateBucketOptions(settings, bucket);
+      s3 = client(how, bucket, validity_s);
+      encryption = S3AUtils.getEncryptionAlgorithm(bucket, how);
+      kmsKey = S3AUtils.getS3EncryptionKey(bucket, how);
     } catch (IOException error) {
       throw new IllegalArgumentException(
           "the lock " + lockFileUri + " cannot be reached: " + error.getMessage(), error);
@@ -58,9 +66,7 @@ public final class S3StorageLockClient extends StorageLock {
   }
 
   protected String put(String bucket, String key, byte[] content, String tag) {
-    ObjectMetadata about = new ObjectMetadata();
-    about.setContentLength(content.length);
-    PutObjectRequest put = new PutObjectRequest(bucket, key, new ByteArrayInputStream(content), about);
+    PutObjectRequest put = putting(bucket, key, content);
     if (tag == null) {
       put.putCustomRequestHeader("If-None-Match", "*");
     } else {
@@ -74,13 +80,25 @@ public final class S3StorageLockClient extends StorageLock {
   }
 
   protected void putAnyway(String bucket, String key, byte[] content) {
-    ObjectMetadata about = new ObjectMetadata();
-    about.setContentLength(content.length);
     try {
-      s3.putObject(new PutObjectRequest(bucket, key, new ByteArrayInputStream(content), about));
+      s3.putObject(putting(bucket, key, content));
     } catch (SdkClientException error) {
       throw refused(error);
     }
+  }
+
+  private PutObjectRequest putting(String bucket, String key, byte[] content) {
+    ObjectMetadata about = new ObjectMetadata();
+    about.setContentLength(content.length);
+    PutObjectRequest put = new PutObjectRequest(bucket, key, new ByteArrayInputStream(content), about);
+    if (encryption == S3AEncryptionMethods.SSE_S3) {
+      about.setSSEAlgorithm(ObjectMetadata.AES_256_SERVER_SIDE_ENCRYPTION);
+    } else if (encryption == S3AEncryptionMethods.SSE_KMS) {
+      boolean isNamed = kmsKey != null && !kmsKey.isEmpty();
+      put.setSSEAwsKeyManagementParams(
+          isNamed ? new SSEAwsKeyManagementParams(kmsKey) : new SSEAwsKeyManagementParams());
+    }
+    return put;
   }
 
   protected void delete(String bucket, String key) {

@@ -76,7 +76,7 @@ def test_spellings_of_one_address_are_one() -> None:
 def test_what_the_section_says_is_how_the_store_is_reached() -> None:
     assert settings_of() == ObjectSettings()
     found = settings_of(
-        endpoint="http://127.0.0.1:8333/",
+        endpoint="https://127.0.0.1:8333/",
         region="eu-central-1",
         path_style=True,
         encryption="aws:kms",
@@ -84,7 +84,7 @@ def test_what_the_section_says_is_how_the_store_is_reached() -> None:
         part_size="16MiB",
     )
     assert found == ObjectSettings(
-        endpoint="http://127.0.0.1:8333",
+        endpoint="https://127.0.0.1:8333",
         region="eu-central-1",
         path_style=True,
         encryption=Encryption(algorithm="aws:kms", kms_key="key"),
@@ -130,6 +130,7 @@ def test_credentials_come_from_where_the_section_says(
         ({"credentials": "web_identity", "role": ROLE}, "storage.token_file: missing"),
         ({"access_key": "${env:KEY}"}, 'storage.access_key: means nothing to storage.credentials = "chain"'),
         ({"credentials": "profile", "profile": "a", "role": ROLE}, "storage.role: means nothing"),
+        ({"encryption": "aws:kms", "endpoint": "http://127.0.0.1:1"}, "storage.endpoint: is http"),
         ({"role_endpoint": "https://sts.example.org"}, "storage.role_endpoint: means nothing"),
         ({"kms_key": "key"}, "storage.kms_key: means nothing without storage.encryption"),
     ],
