@@ -159,7 +159,7 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
     yield _guarded("executor writes", lambda: _executor_writes(spark, config))
     yield _reader(spark, config)
     yield _decoder(spark, config)
-    yield _guarded("table", lambda: _table(spark, config))
+    yield check_table(spark, config)
     if config.hooks.hive:
         yield _guarded("hook hive", lambda: _catalog(spark, config))
     others = table_kind(config.table.format).other_writers(config.table_spec())
@@ -169,17 +169,28 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
         yield Check(name="other writers", verdict="warning", detail=others.advice)
 
 
+def check_table(spark: SparkSession, config: Config) -> Check:
+    """The table, or its place, by the driver's JVM."""
+    return _guarded("table", lambda: _table(spark, config))
+
+
 def _table(spark: SparkSession, config: Config) -> str:
-    """Refusals of a table that exists, and its file system's clock; one that does not is not made here."""
+    """Refusals of a table that exists, and its file system's clock; one that does not is not made here, but
+    whether it could be is asked.
+    """
     storage = config.store_settings()
     if storage is not None:
         check_use(config.table.path, storage)  # Hudi would ask for much longer, and say less
     try:
         table_kind(config.table.format).reader(config.table.path, storage)
+        is_there = True
     except MissingTable:
-        return f"{config.table.path} is not there yet; the run makes it"
+        is_there = False
     table = table_kind(config.table.format).committer(spark, config.table_spec(), config.pipeline.id)
     try:
+        if not is_there:
+            table.reach()  # the driver's JVM, whose connector may find other credentials than Python
+            return f"{config.table.path} is not there yet; the run makes it"
         layout = table.open()
         newest = table.newest()
         clocks = table.compare_clocks()

@@ -398,6 +398,11 @@ class TransactionalTable(Protocol):
     def services(self) -> Sequence[ServiceProgress]:
         """How the services of this run stand. Unlike all others any thread may ask."""
 
+    def reach(self) -> None:
+        """Raises what `open` would where this process cannot use the place as a table's driver does, or what
+        is configured fits no table. Needs no table there, and makes none.
+        """
+
     def compare_clocks(self) -> str:
         """How this clock and storage's compare, for a person. Raises `ClockAhead`, `Unavailable`."""
 

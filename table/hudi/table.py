@@ -116,6 +116,14 @@ class HudiTable:
         self._tend_after = self._untended = 0
         self._archives = False
 
+    def reach(self) -> None:
+        """See `table.port.TransactionalTable.reach`."""
+        self._enter()
+        check_properties(self._spec.properties, self._spec.mode)
+        schema_of(self._spec)
+        with changing(f"the driver's JVM cannot use the place of table {self._spec.path}"):
+            self._session.lock.check_conditions()
+
     def open(self) -> TableLayout:
         """Create the table when missing; `Contradiction` where the one that exists says something else."""
         self._enter()

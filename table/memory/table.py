@@ -97,6 +97,9 @@ class MemoryTable:
         self._wall_ms = wall_ms or (lambda: int(timeline.later(timeline.now_ms)))
         self._last_requested = ""
 
+    def reach(self) -> None:
+        self._reach()
+
     def open(self) -> TableLayout:
         self._reach()
         spec, stands = self._spec, self.timeline.spec

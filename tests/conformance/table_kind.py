@@ -165,6 +165,13 @@ class TableKindPromises:
         assert site.in_table() == [] and site.reader().newest("events") is None
         assert not site.driver().layout.created
 
+    def test_a_place_is_tried_before_a_table_is_there_and_none_is_made(self, site: Site) -> None:
+        table = site.kind.committer(site.spark, site.spec, "events")
+        site.opened.callback(table.close)
+        table.reach()
+        with pytest.raises(MissingTable):
+            site.reader()
+
     def test_a_layout_says_what_the_specification_asks_for_and_names_its_kind(self, site: Site) -> None:
         layout = site.driver().layout
         assert layout.kind == site.kind_name
