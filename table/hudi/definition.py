@@ -43,7 +43,7 @@ from table.partitioners.expressions import made_columns, made_terms, record_fiel
 from table.partitioners.making import at
 from table.port import UPSERT, TableSpec
 from table.schema import SchemaError, parse_ddl, record_schema
-from table.store.location import HDFS, plain
+from table.store.location import HDFS, plain, why_no_folder
 from table.widening import ddl_of, united_ddl
 
 VERSION_MIN = 8
@@ -181,7 +181,11 @@ def _check_terms(definition: Definition, spec: TableSpec) -> None:
             )
         sample = at(term, datetime(2026, 12, 31, tzinfo=UTC))
         try:
-            partition_path(sample, term.column, hive_style=False, url_encode=definition.is_set(URL_ENCODE))
+            folder = partition_path(
+                sample, term.column, hive_style=False, url_encode=definition.is_set(URL_ENCODE)
+            )
+            if why_not := why_no_folder(spec.path, folder):
+                raise UnsafePartition(why_not)
         except UnsafePartition as why:
             raise Contradiction(
                 f"{where}: {why}. Take other signs, or have a new table percent-encoded: {URL_ENCODE} = true "

@@ -28,6 +28,8 @@ and its `StoreSettings`, None where nobody says how it is reached; it raises `Re
 """
 TABLES = frozenset({FILE, S3, GOOGLE, AZURE, HDFS})
 """Schemes of what a table can be on: the driver's JVM reaches it, too."""
+BUCKETS = frozenset({S3, GOOGLE, AZURE})
+"""Schemes of object stores."""
 SPELLINGS = {
     **{one: one for one in (FILE, S3, GOOGLE, AZURE, HDFS)},
     **{"s3": S3, "s3n": S3, "abfs": AZURE},
@@ -98,6 +100,19 @@ def plain(path: str, *, setting: str = "table.path") -> str:
 def known_to_rust(path: str) -> bool:
     """Whether a reader in Rust reads what is at this path or address; else it is given a copy."""
     return Location.parse(path).scheme in KNOWN_TO_RUST
+
+
+def why_no_folder(path: str, name: str) -> str:
+    """Why a folder of this name is not found by all who reach the store of this path or address; empty where
+    it is.
+    """
+    match = _SCHEME.match(path)
+    scheme = SPELLINGS.get(match["scheme"].lower(), FILE) if match else FILE
+    if scheme in BUCKETS and "\\" in name:  # SeaweedFS puts `a\b` into `b` of `a`, Azure's clients do
+        return "a value with '\\' names no folder in an object store: some servers take it for '/'"
+    if scheme == AZURE and name.endswith("."):
+        return "a value that ends with a dot names no folder on Azure: Hadoop does not write there"
+    return ""
 
 
 def not_yet(scheme: str, what: str) -> str:

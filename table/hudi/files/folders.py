@@ -19,6 +19,7 @@ from table.hudi.files.timed import Timed, folders_of_times
 from table.hudi.layout import HudiLayout
 from table.partitioners.expressions import made_terms
 from table.partitioners.making import codes
+from table.store.location import why_no_folder
 
 PATH_BYTES_MAX = 600
 """Of all folders of a table partition. A key in an object store has 1,024 bytes, the table's own path and the
@@ -69,7 +70,12 @@ class Folders:
     def _folder(self, values: Sequence[str | None]) -> str:
         """Raises `UnsafePartition`."""
         layout = self._layout
-        path = "/".join(self._level(value, name) for value, name in zip(values, self._fields, strict=True))
+        levels = [self._level(value, name) for value, name in zip(values, self._fields, strict=True)]
+        path = "/".join(levels)
+        for level, name in zip(levels, self._fields, strict=True):
+            for folder in level.split("/"):  # a time may have several
+                if why_not := why_no_folder(self._layout.path, folder):
+                    raise UnsafePartition(f"field {name}: {why_not}")
         if len(path.encode()) > PATH_BYTES_MAX:
             fields = ", ".join(layout.partition_fields)
             raise UnsafePartition(

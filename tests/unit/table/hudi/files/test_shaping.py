@@ -129,6 +129,31 @@ def test_folders_that_no_store_could_name_in_all_are_refused() -> None:
     assert "values of more than 600 bytes" in refused.rejects[0].reason
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("s3a://lake/t", "a\\b", "some servers take it for '/'"),
+        ("gs://lake/t", "a\\", "some servers take it for '/'"),
+        ("abfss://lake@one.dfs.core.windows.net/t", "\\b", "some servers take it for '/'"),
+        ("abfss://lake@one.dfs.core.windows.net/t", "a.", "Hadoop does not write there"),
+        ("s3a://lake/t", "a.", ""),
+        ("hdfs://nn/t", "a\\b.", ""),
+        ("file:///lake/t", "a\\b.", ""),
+    ],
+)
+def test_a_value_whose_folder_not_all_find_in_that_store_is_refused(path: str, value: str, said: str) -> None:
+    """Rows in it would be committed, and neither compacted nor shown by Spark."""
+    record = json.dumps({"id": "a", "region": "eu", "day": value}).encode()
+    ddl = "id STRING, day STRING, region STRING"
+    for style in (False, True):
+        derived = derive(record, path=path, ddl=ddl, partition_fields=("region", "day"), hive_style=style)
+        assert derived.count == (0 if said else 1)
+        assert all(said in one.reason and "field day" in one.reason for one in derived.rejects)
+    if "\\" in value and not value.endswith("."):
+        coded = derive(record, path=path, ddl=ddl, partition_fields=("region", "day"), url_encode=True)
+        assert coded.count == 1 and "%5C" in coded.table_partition.to_pylist()[0]
+
+
 def test_a_function_makes_a_column_behind_the_records_own_and_its_folder() -> None:
     derived = derive(
         b'{"id":"a","day":"x","at":"2026-11-26T23:30:00Z"}', b'{"id":"b"}',
