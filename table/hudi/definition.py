@@ -62,6 +62,8 @@ PATIENCE_S = 12.0
 NOT_IN_ADDRESSES = re.compile(r"[\s%\"<>\\^`{|}\[\]]")
 """Hudi reads the place of its storage lock as a URI: it fails at these, or takes `%2F` for a slash."""
 
+PATTERN = "*"
+"""Wherever a table is, Spark's datasource of Hudi 1.2 reads nothing whose path holds it."""
 GLOBS = re.compile(r"[*?{}\[\]%#]")
 
 META_FIELDS_PREFIX = "_hoodie_"
@@ -297,6 +299,10 @@ def fixed_columns(spec: TableSpec) -> tuple[str, ...]:
 def plain_spec(spec: TableSpec) -> TableSpec:
     """`spec` with its path checked, as `plain` has it. Raises `Refused` for what no Hudi table can be."""
     path = plain(spec.path)
+    if PATTERN in path:
+        raise Refused(
+            f"table.path {path}: it holds '*', and Spark reads no Hudi table at such a path: take it out"
+        )
     on_hdfs = path.startswith(f"{HDFS}://")
     strange = (GLOBS if on_hdfs else NOT_IN_ADDRESSES).search(path) if "://" in path else None
     if strange is not None:

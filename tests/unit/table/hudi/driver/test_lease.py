@@ -103,6 +103,13 @@ def test_the_lock_of_a_table_in_an_object_store_is_a_lease_which_all_writers_are
     assert other_writers(SPEC).settings[LEASE] == there[LEASE]
 
 
+@pytest.mark.parametrize("root", ["s3a://lake", "gs://lake", "hdfs://nn", "file:///lake"])
+def test_a_path_that_spark_takes_for_a_pattern_is_refused_wherever_it_is(root: str) -> None:
+    """Everything else works with it; only nobody could read the table with Spark."""
+    with pytest.raises(Refused, match=r"holds '\*', and Spark reads no Hudi table"):
+        plain_spec(replace(SPEC, path=f"{root}/a*b/t"))
+
+
 def test_a_path_that_hudis_lock_cannot_have_is_refused() -> None:
     assert plain_spec(SPEC).path == SPEC.path
     for strange in ("a b", "a%2Fb", 'a"b', "a[b]"):
