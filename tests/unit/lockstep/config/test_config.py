@@ -137,6 +137,7 @@ path_style = false
 credentials = "chain"
 profile = ""
 role = ""
+role_endpoint = ""
 external_id = ""
 token_file = ""
 access_key = ""
