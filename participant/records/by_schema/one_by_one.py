@@ -179,7 +179,7 @@ class RowKeys(Generic[K, R]):
         rows: list[dict[str, Any]] = []
         for place in places.tolist():
             key = batch.keys.get(place)
-            if not key:
+            if key is None:  # one of no byte is a message: of Protobuf's numbers the 0
                 reasons[place] = NO_KEY
                 continue
             try:

@@ -263,10 +263,31 @@ def test_a_key_is_a_message_with_the_columns_that_key_a_row() -> None:
     about = "the Kafka key of a record without a value"
     assert rejects.by_place() == {
         1: f"{about}: field n: null, and required",
-        2: "a record without a value and without a key deletes no row",
+        2: f"{about}: field n: null, and required",
         3: "a record without a value and without a key deletes no row",
         4: f"{about}: the bytes are no message of Protobuf, or end in the middle",
     }
+
+
+def test_a_key_of_no_byte_is_the_message_of_which_nothing_is_set(
+    registry: Registry, spec: RecordSpec
+) -> None:
+    """So `id = 0` is written, where the schema is named in no byte of the key."""
+    (field,) = parse_ddl("id INT")
+    files = RecordSpec(framing="none", key_schema_text=encoded(FILES), key_message=BAD)
+    (key, headers) = serialized(
+        registry,
+        BAD,
+        {"id": 0},
+        field=MessageField.KEY,
+        **{"schema.id.serializer": header_schema_id_serializer},
+    )
+    assert key == b""
+    for of, packed in ((files, [b"", b""]), (spec, [pack(headers), b""])):
+        given = batch([None, None], keys={0: key, 1: None}, headers=packed)
+        found, rejects = ProtobufFormat(of).keys([field]).read(given, np.arange(2))
+        assert found.columns.to_pylist() == [{"id": 0}]
+        assert list(rejects.by_place()) == [1]
 
 
 def test_it_says_with_what_records_are_read(spec: RecordSpec, registry: Registry) -> None:
