@@ -58,6 +58,30 @@ def told(text: str, name: str) -> str:
     return f"{text} {name}"
 
 
+def alike(one: str, other: str) -> bool:
+    """Whether two texts of schemas are one file: registries serialize it anew, and not each says what follows
+    from the rest, as names in JSON do."""
+    try:
+        return _essence(one) == _essence(other)
+    except SchemaError:
+        return False
+
+
+def _essence(text: str) -> tuple[str, FileDescriptorProto]:
+    encoded, _, name = text.partition(" ")
+    file = _decoded(encoded)
+    file.ClearField("name")
+    file.ClearField("source_code_info")
+    file.syntax = file.syntax or "proto2"
+    open_: list[DescriptorProto] = list(file.message_type)
+    while open_:
+        message = open_.pop()
+        open_ += message.nested_type
+        for field in message.field:
+            field.ClearField("json_name")
+    return name, file
+
+
 def texts_of(descriptor_set: str) -> tuple[str, ...]:
     """A FileDescriptorSet, in base64, as texts of schemas. Raises `SchemaError`."""
     if len(descriptor_set) > TEXT_CHARS_MAX:

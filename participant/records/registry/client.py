@@ -45,6 +45,14 @@ UNKNOWN_CODES = frozenset({NO_SUCH_SUBJECT, NO_SUCH_VERSION, NO_SUCH_SCHEMA})
 """Its own; a 404 without one is some other server's."""
 
 
+def alike_json(one: str, other: str) -> bool:
+    """Whether two texts are the same JSON."""
+    try:
+        return bool(json.loads(one) == json.loads(other))
+    except (ValueError, RecursionError):
+        return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaKind:
     """What schemas are of, as a registry calls it."""
@@ -59,6 +67,8 @@ class SchemaKind:
     that was asked for. None: the text alone. Raises `SchemasUnavailable` for another spelling."""
     references: bool = True
     """Whether what a schema refers to is asked for as well."""
+    alike: Callable[[str, str], bool] = alike_json
+    """Whether two of what is told are one schema, however they are spelled."""
 
 
 AVRO = SchemaKind(name="AVRO", words="Avro")
@@ -266,6 +276,7 @@ class RegistrySchemas:
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = RegistryClient(settings, kind)
+        self._alike = kind.alike
         self._kept = KeptSchemas(folder_of(settings.cache_folder, settings.urls))
         self._now_s = now_s
         self._away_until_s = 0.0
@@ -304,7 +315,7 @@ class RegistrySchemas:
                 del self._unknown[next(iter(self._unknown))]
             self._unknown[key] = str(why)
             raise
-        if kept is not None and not _same(kept, told):
+        if kept is not None and not self._is_same(kept, told):
             raise ChangedSchema(
                 f"the schema registry has another schema {key} than it had before, which is kept in "
                 f"{self._kept.path(str(key))}: it was set up anew, or registry.url leads to another one. "
@@ -315,6 +326,10 @@ class RegistrySchemas:
             self._kept.write(str(key), told)
         return told
 
+    def _is_same(self, kept: tuple[str, ...], told: tuple[str, ...]) -> bool:
+        pairs = zip(kept, told, strict=False)
+        return len(kept) == len(told) and all(a == b or self._alike(a, b) for a, b in pairs)
+
     def known_as(self, key: int | str | bytes) -> str:
         """Subject and version, for people; empty where they are not to be had now."""
         try:
@@ -322,16 +337,6 @@ class RegistrySchemas:
         except (UnknownSchema, SchemasUnavailable):
             return ""
         return ", ".join(f"{subject[:200]} version {version}" for subject, version in named)
-
-
-def _same(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """However they are spelled."""
-    if one == other:
-        return True
-    try:
-        return [json.loads(text) for text in one] == [json.loads(text) for text in other]
-    except (ValueError, RecursionError):
-        return False
 
 
 def _properties(settings: RegistrySettings) -> dict[str, Any]:

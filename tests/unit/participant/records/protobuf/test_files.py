@@ -12,6 +12,7 @@ from participant.records.protobuf.files import (
     FILES_MAX,
     TEXT_CHARS_MAX,
     Which,
+    alike,
     message_of,
     messages,
     place_of,
@@ -158,3 +159,20 @@ def test_a_chain_of_imports_is_linked_however_long() -> None:
 def test_a_registry_that_tells_a_schema_as_its_text_cannot_be_read_from(answer: str) -> None:
     with pytest.raises(SchemasUnavailable, match="does not give schemas of Protobuf serialized"):
         told(answer, "")
+
+
+def test_a_file_that_is_serialized_otherwise_is_the_same_and_another_one_is_not() -> None:
+    (file,) = (one for one in FILES.file if one.name == "top.proto")
+    text = f"{encoded(file)} top.proto"
+    other = FileDescriptorProto()
+    other.CopyFrom(file)
+    other.ClearField("name")
+    for message in other.message_type:
+        for field in message.field:
+            field.json_name = "" if field.HasField("json_name") else field.name
+    assert encoded(other) != encoded(file)
+    assert alike(text, f"{encoded(other)} top.proto")
+    assert not alike(text, f"{encoded(other)} other.proto")
+    other.message_type[0].field[0].number += 100
+    assert not alike(text, f"{encoded(other)} top.proto")
+    assert not alike(text, "!") and not alike("!", "!!")
