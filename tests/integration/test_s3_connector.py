@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import uuid
 from collections.abc import Callable, Iterator
@@ -38,7 +39,9 @@ FILES = 20
 FILE_BYTES = 300_000
 """More than arrives with the first byte, so that a connection is held for the rest."""
 READS = 400
-TRANSACTIONS, READINGS = 6, 8
+TRANSACTIONS = 6
+READINGS = int(os.environ.get("S3A_READINGS", "8"))
+"""Of the whole table by its log blocks. S3A_READINGS=1000 takes ten minutes or so."""
 HUDI_READING_MAX = 12
 OTHERS_MAX = 20
 """Connections that wait in the pool, and those by which something is written."""
