@@ -43,8 +43,11 @@ class Cluster:
 
 
 @contextmanager
-def standalone_cluster(folder: Path, *, workers: int, cores: int, memory: str = "2g") -> Iterator[Cluster]:
-    """`cores`: slots of each of Spark's workers. Logs and executors' folders are in `folder`.
+def standalone_cluster(
+    folder: Path, *, workers: int, cores: int, memory: str = "2g", unshared: Path | None = None
+) -> Iterator[Cluster]:
+    """`cores`: slots of each of Spark's workers. Logs and executors' folders are in `folder`. `unshared`: a
+    folder of which the last of them has one of its own, as where something is not mounted; needs root.
 
     Raises `Failed` where it does not start; every process ends with the block.
     """
@@ -55,18 +58,29 @@ def standalone_cluster(folder: Path, *, workers: int, cores: int, memory: str = 
         )
         await_that("Spark master", lambda: _url(log) != "", timeout_s=START_S, process=process, log=log)
         pids = [
-            stack.enter_context(_worker(folder, number, _url(log), cores=cores, memory=memory))
+            stack.enter_context(
+                _worker(
+                    folder,
+                    number,
+                    _url(log),
+                    cores=cores,
+                    memory=memory,
+                    before=_hiding(unshared) if number == workers - 1 else (),
+                )
+            )
             for number in range(workers)
         ]
         yield Cluster(master=_url(log), pids=tuple(pids))
 
 
 @contextmanager
-def _worker(folder: Path, number: int, master: str, *, cores: int, memory: str) -> Iterator[int]:
+def _worker(
+    folder: Path, number: int, master: str, *, cores: int, memory: str, before: Sequence[str] = ()
+) -> Iterator[int]:
     log, work = folder / f"spark-worker-{number}.log", folder / f"spark-worker-{number}"
     arguments = [WORKER, "--host", HOST, "--port", "0", "--webui-port", "0", "--work-dir", str(work)]
     arguments += ["--cores", str(cores), "--memory", memory, master]
-    with _process(log, arguments) as process:
+    with _process(log, arguments, before) as process:
         await_that(
             "Spark worker", lambda: _REGISTERED in _text(log), timeout_s=START_S, process=process, log=log
         )
@@ -74,12 +88,15 @@ def _worker(folder: Path, number: int, master: str, *, cores: int, memory: str) 
 
 
 @contextmanager
-def _process(log: Path, arguments: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+def _process(
+    log: Path, arguments: Sequence[str], before: Sequence[str] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
+    """`before`: of the command."""
     home = find_spark_home()
     own = {"SPARK_LOCAL_IP": HOST, "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": LATE_C2}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [str(home / "bin" / "spark-class"), *arguments],
+            [*before, str(home / "bin" / "spark-class"), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -89,6 +106,14 @@ def _process(log: Path, arguments: Sequence[str]) -> Iterator[subprocess.Popen[b
         yield process
     finally:
         end(process)
+
+
+def _hiding(folder: Path | None) -> Sequence[str]:
+    """What runs a command for which an empty folder is there instead."""
+    if folder is None:
+        return ()
+    hidden = 'mount -t tmpfs lockstep-test "$0" && exec "$@"'
+    return ("unshare", "--mount", "--propagation", "private", "sh", "-c", hidden, str(folder))
 
 
 def _url(log: Path) -> str:

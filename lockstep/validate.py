@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from lockstep.brokers.source_topics import SourceTopics
 from lockstep.config import Config
 from lockstep.driver.capacity import check_slots
 from lockstep.driver.stands import is_ours, named
-from lockstep.driver.storage_use import check_use, tried, used
+from lockstep.driver.storage_use import check_shared, check_use, left, seen, tried, used
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed, LockstepError
 from lockstep.hooks.sinks import catalog_spec
 from lockstep.hooks.trial import try_hooks
@@ -255,7 +256,15 @@ def check_hooks(config: Config, kafka: Mapping[str, str]) -> Iterator[Check]:
 
 
 def _executor_writes(spark: SparkSession, config: Config) -> str:
-    """An executor does the same where the table's partitions are."""
+    """An executor does the same where the table's partitions are; of a folder, as many as there are workers
+    must see what is written here.
+    """
     asked = (config.table.path, config.store_settings())
     (done,) = spark.sparkContext.parallelize([asked], 1).map(lambda one: tried(*one)).collect()
-    return used(done, *asked)
+    said = used(done, *asked)
+    if asked[1] is None:
+        with suppress(OSError), left(config.table.path) as where:  # who cannot write here has heard so
+            slots = config.pipeline.workers
+            looks = spark.sparkContext.parallelize([where] * slots, slots).map(seen).collect()
+            check_shared(looks, config.table.path)
+    return said

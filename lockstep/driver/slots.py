@@ -112,7 +112,7 @@ class Slot:
 
     def _run_job(self) -> Ended:
         """One Spark job with one task. The job has ended when this returns."""
-        task = functools.partial(run_task, self._spec, self.number, self._log_level)
+        task = functools.partial(run_task, self._spec, self.number, self._log_level, self.starts == 1)
         try:
             self._context.setJobGroup(self.group, f"lockstep worker {self.number}", interruptOnCancel=True)
             answers = self._context.parallelize([self.number], 1).mapPartitions(task).collect()

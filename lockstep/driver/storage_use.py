@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import uuid
+from collections.abc import Iterator
+
 from lockstep.errors import Failed
 from table.errors import TableError
-from table.store.probe import probe
+from table.store.location import Location, store_at
+from table.store.probe import PREFIX, nearest, probe
 from table.store.settings import StoreSettings
 
 
@@ -31,6 +37,42 @@ def used(done: list[tuple[str, str]], path: str, storage: StoreSettings | None) 
         )
         raise Failed(f"under {path} it is not possible to {failed}{shared}")
     return f"under {path} it is possible to {', '.join(what for what, _ in done)}"
+
+
+@contextlib.contextmanager
+def left(path: str) -> Iterator[str]:
+    """While it lasts, a file of ours lies where the table is, on a file system, or is to be; its address.
+    Raises `OSError`.
+    """
+    folder = nearest(Location.parse(path), None)
+    store, name = store_at(str(folder)), f"{PREFIX}{uuid.uuid4().hex}"
+    store.put(name, b"")
+    try:
+        yield f"{folder}/{name}"
+    finally:
+        with contextlib.suppress(OSError):
+            store.delete(name)
+
+
+def seen(where: str) -> tuple[str, bool]:
+    """Which machine this is, and whether it has the file that was left there. Runs on an executor, too."""
+    folder, _, name = where.rpartition("/")
+    try:
+        found = store_at(folder).stat(name) is not None
+    except OSError:
+        found = False
+    return socket.gethostname(), found
+
+
+def check_shared(looks: list[tuple[str, bool]], path: str) -> None:
+    """Raises `Failed` where somebody has another disk there than the driver."""
+    others = sorted({host for host, sees in looks if not sees})
+    if others:
+        raise Failed(
+            f"an executor on {', '.join(others)} does not see what the driver writes at {path}: what is at "
+            "file:// must be on a file system that driver and all workers share under one path: mount it on "
+            "all machines, or keep the table in an object store or on HDFS"
+        )
 
 
 def check_use(path: str, storage: StoreSettings | None) -> str:

@@ -188,6 +188,11 @@ class Supervisor:
                 self._slots[death.slot].end()
             return
         reason = f"worker-{death.slot}: {death.reason}"
+        if death.elsewhere:
+            for slot in self._slots:
+                slot.end()
+            self._service.halt(f"{reason}.")
+            return
         progress = self._service.progress()
         incarnation = death.incarnation or who_reports(progress.workers, death.slot)
         if incarnation:

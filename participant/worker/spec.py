@@ -123,6 +123,8 @@ class Ended:
     fenced: bool = False
     """Kafka gave its group membership to another process."""
     fault: WorkerFault = WorkerFault.PIPELINE
+    elsewhere: bool = False
+    """It has not the table that the driver has, nor would another in its place."""
 
     @classmethod
     def from_json(cls, text: str) -> Ended:

@@ -7,11 +7,13 @@ import os
 from collections.abc import Iterator
 
 from control_topic.logs import JSON, log_strays, write_lines
+from participant.worker.shared import unshared
 from participant.worker.spec import Ended, WorkerSpec
 
 
-def run_task(spec: WorkerSpec, slot: int, log_level: str, _rows: Iterator[int]) -> Iterator[str]:
-    """One JSON document: how the worker ended (`participant.worker.spec.Ended`).
+def run_task(spec: WorkerSpec, slot: int, log_level: str, first: bool, _rows: Iterator[int]) -> Iterator[str]:
+    """One JSON document: how the worker ended (`participant.worker.spec.Ended`). `first`: of its slot, which
+    looks whether it has the driver's table at all; what goes away later is an outage, and may come back.
 
     A task that Spark itself retries ends at once: restarting is the supervisor's, one incarnation a job.
     """
@@ -29,6 +31,9 @@ def run_task(spec: WorkerSpec, slot: int, log_level: str, _rows: Iterator[int]) 
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     from participant.worker.worker import Worker
 
+    if first and (why := unshared(spec.layout, spec.storage, spec.pipeline)):
+        yield Ended(slot=slot, incarnation="", reason=why, failed=True, elsewhere=True).to_json()
+        return
     try:
         ended = Worker(spec, slot).run()
     except Exception as error:

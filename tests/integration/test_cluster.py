@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from bench.cluster import standalone_cluster
+from lockstep.errors import EXIT_HALTED
 from tests.harness import Pipeline
 
 STARTED_S = 180
@@ -28,6 +30,27 @@ def test_workers_on_a_standalone_cluster_commit_everything_and_a_killed_one_is_r
         run.await_rows(pipeline.produced)
         assert run.stop() == 0
         pipeline.assert_exact(pipeline.produced)
+
+
+def test_a_table_on_one_machines_own_disk_is_said_at_the_start_and_by_validate(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    """Of four slots two are there, and three workers take three."""
+    pipeline.settings["pipeline.workers"] = "3"
+    pipeline.table.mkdir()
+    pipeline.produce(1_000)
+    with standalone_cluster(tmp_path, workers=2, cores=2, unshared=pipeline.table) as cluster:
+        asked = pipeline.command(
+            "validate", "--output", "json", *cluster.run_arguments(), deadline_s=STARTED_S
+        )
+        found = {one["name"]: one for one in json.loads(asked.stdout)["checks"]}["executor writes"]
+        assert found["verdict"] == "failed"
+        assert "does not see what the driver writes" in found["detail"], found
+        run = pipeline.start(*cluster.run_arguments())
+        assert run.wait(STARTED_S) == EXIT_HALTED, run.text()
+    (said,) = [line for line in run.text().splitlines() if " ERROR " in line]
+    assert "is not the one that the driver has" in said and "share under one path" in said
+    assert not list(pipeline.table.rglob("*.parquet"))
 
 
 def test_a_cluster_with_too_few_slots_is_refused_with_what_it_has(pipeline: Pipeline, tmp_path: Path) -> None:

@@ -1,0 +1,30 @@
+"""Whether this machine has the table that the driver has, of one on a file system."""
+
+from __future__ import annotations
+
+import socket
+
+from table.kinds import table_kind
+from table.port import TableLayout
+from table.service.place import last_started
+from table.store.settings import StoreSettings
+
+
+def unshared(layout: TableLayout, storage: StoreSettings | None, pipeline: str) -> str:
+    """Why what would be written here is nowhere to the driver; empty where it is not. `storage`: see
+    `participant.worker.spec.WorkerSpec`.
+
+    Before its workers start the driver leaves a note in the table's folder; on a disk of this machine's own
+    there is none, though all could be written there.
+    """
+    if storage is not None or not layout.path.startswith("/"):
+        return ""
+    notes = table_kind(layout.kind).notes(layout.path)
+    if last_started(notes, pipeline):
+        return ""
+    return (
+        f"the folder {layout.path} on {socket.gethostname()} is not the one that the driver has: the note "
+        f"that the driver has just left in {notes.place()} is not there. What is at file:// must be on a "
+        "file system that driver and all workers share under one path: mount it on all machines, or keep "
+        "the table in an object store or on HDFS"
+    )
