@@ -48,9 +48,9 @@ def test_a_table_on_one_machines_own_disk_is_said_at_the_start_and_by_validate(
         assert "does not see what the driver writes" in found["detail"], found
         run = pipeline.start(*cluster.run_arguments())
         assert run.wait(STARTED_S) == EXIT_HALTED, run.text()
-    (said,) = [line for line in run.text().splitlines() if " ERROR " in line]
-    assert "is not the one that the driver has" in said and "share under one path" in said
-    assert not list(pipeline.table.rglob("*.parquet"))
+    *_, said = [line for line in run.text().splitlines() if " ERROR " in line]
+    assert "halted: worker-" in said and "is not the one that the driver has" in said
+    assert "share under one path" in said and "Traceback" not in run.text()
 
 
 def test_a_cluster_with_too_few_slots_is_refused_with_what_it_has(pipeline: Pipeline, tmp_path: Path) -> None:
