@@ -121,12 +121,21 @@ def _check(config: Config, of: str, place: str, number: int, texts: tuple[str, .
         columns = _read(config)[part]
         if not columns:
             continue
+        read, alone = pa.schema(columns), part == VALUE and config.record_spec().is_alone
         if of == "avro":
-            avro = AvroKeys if part == DELETES else AvroDecoder
-            avro(pa.schema(columns), FRAMING, schemas).check(number)
+            avro = (
+                AvroKeys(columns, FRAMING, schemas)
+                if part == DELETES
+                else AvroDecoder(read, FRAMING, schemas, alone=alone)
+            )
+            avro.check(number)
         else:
-            protobuf = ProtobufKeys if part == DELETES else ProtobufDecoder
-            _check_messages(protobuf(pa.schema(columns), "", schemas), number, texts)
+            protobuf = (
+                ProtobufKeys(columns, "", schemas)
+                if part == DELETES
+                else ProtobufDecoder(read, "", schemas, alone=alone)
+            )
+            _check_messages(protobuf, number, texts)
 
 
 def _check_messages(checked: ProtobufKeys | ProtobufDecoder, number: int, texts: tuple[str, ...]) -> None:

@@ -125,6 +125,11 @@ class RecordSpec:
         return bool(self.columns or self.rest)
 
     @property
+    def is_alone(self) -> bool:
+        """Whether rows are values' fields by their names, and nothing besides."""
+        return not self.is_mapped and self.envelope == "none"
+
+    @property
     def follows(self) -> bool:
         """Whether what schemas of a registry say of columns is looked at."""
         named = self.format in BY_SCHEMA and self.framing == "confluent"

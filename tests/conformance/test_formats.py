@@ -19,7 +19,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from participant.records.kinds import FORMATS, format_made
 from participant.records.port import Format, RecordSpec
 from participant.records.registry.settings import RegistrySettings
-from table.schema import parse_ddl, table_schema
+from table.schema import SchemaError, parse_ddl, table_schema
 from tests.decoding import batch, fates
 from tests.json_decoders import skip_unless_there
 from tests.proto_files import Classes, compiled, encoded
@@ -243,3 +243,26 @@ def test_a_key_says_which_row_a_record_without_a_value_deletes(read: Format, sam
     assert sorted(rejects.by_place()) == [2, 3, 4]
     assert [one.offset for one in rejects] == [whole.offsets[one.index] for one in rejects]
     assert not any(SECRET in one.reason for one in rejects)
+
+
+OTHERS = ("t.Other", PROTO + " message Other { int64 elsewhere = 1; }")
+
+
+@pytest.mark.parametrize("decoder", ["plain", "native"])
+@pytest.mark.parametrize("of", ["avro", "protobuf"])
+def test_values_of_a_type_that_has_none_of_the_columns_are_no_rows_of_nulls(of: str, decoder: str) -> None:
+    """Where nothing else is in a row; a topic's name, or a header, may be."""
+    if decoder == "native":
+        skip_unless_there("native")
+    other = {"type": "record", "name": "o", "fields": [{"name": "elsewhere", "type": "long"}]}
+    files = encoded(compiled({"t.proto": OTHERS[1]}))
+    spec = RecordSpec(format=of, framing="none", decoder=decoder)
+    spec = replace(
+        spec, schema_text=json.dumps(other) if of == "avro" else files, message=OTHERS[0] * (of != "avro")
+    )
+    schema = table_schema("id STRING, n BIGINT", kafka_columns=True)
+    with pytest.raises(SchemaError, match=r"it has none of the columns \(id, n\): it is another type's"):
+        format_made(of, spec).values(schema)
+    mapped = replace(spec, columns=(("id", "header.id"),))
+    decoded = format_made(of, mapped).values(schema).decode(batch([b"\x02" if of == "avro" else b""]))
+    assert fates(decoded, 1) == [{"id": None, "n": None}]

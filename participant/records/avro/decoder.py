@@ -13,7 +13,7 @@ from participant.records.avro.datum import CUT, Read
 from participant.records.avro.schema import Node, parse
 from participant.records.by_schema.framing import KEY_HEADER, SPLITS, VALUE_HEADER, SchemaKey, spelled
 from participant.records.by_schema.misread import Misread
-from participant.records.by_schema.one_by_one import Reader, RowDecoder, RowKeys, Schemas
+from participant.records.by_schema.one_by_one import Reader, RowDecoder, RowKeys, Schemas, check_shared
 from table.schema import record_schema
 
 
@@ -59,12 +59,26 @@ class DatumReader(Reader[SchemaKey, Readable]):
 
 
 class AvroDecoder(RowDecoder[SchemaKey, Readable]):
-    """See `RowDecoder`."""
+    """See `RowDecoder`. `alone`: whether rows have nothing but these columns, so that a schema has some."""
 
-    def __init__(self, schema: pa.Schema, framing: str, schemas: Schemas, header: str = VALUE_HEADER) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        framing: str,
+        schemas: Schemas,
+        header: str = VALUE_HEADER,
+        *,
+        alone: bool = False,
+    ) -> None:
         fields = list(record_schema(schema))
-        reader = DatumReader(framing, schemas, header, lambda node: row_reader(node, fields))
-        super().__init__(schema, reader)
+
+        def reader(node: Node) -> Read:
+            read = row_reader(node, fields)
+            if alone:
+                check_shared([name for name, _ in node.fields], fields)
+            return read
+
+        super().__init__(schema, DatumReader(framing, schemas, header, reader))
 
 
 class AvroKeys(RowKeys[SchemaKey, Readable]):

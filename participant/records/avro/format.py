@@ -34,10 +34,11 @@ class AvroFormat:
         setting = "record.key_schema_file" if self._record.as_keys else "record.schema_file"
         schemas, framing = self._schemas(self._record.schema_text, setting), self._record.framing
         header = KEY_HEADER if self._record.as_keys else VALUE_HEADER
+        alone = self._record.is_alone
         decoder = chosen(
             self._record.decoder,
-            lambda: NativeAvro(schema, framing, schemas, header),
-            lambda: AvroDecoder(schema, framing, schemas, header),
+            lambda: NativeAvro(schema, framing, schemas, header, alone=alone),
+            lambda: AvroDecoder(schema, framing, schemas, header, alone=alone),
         )
         _check_given(decoder, schemas)
         return decoder

@@ -16,8 +16,17 @@ class NativeAvro(NativeBySchema[SchemaKey, Readable]):
 
     format = "avro"
 
-    def __init__(self, schema: pa.Schema, framing: str, schemas: Schemas, header: str = VALUE_HEADER) -> None:
-        super().__init__(schema, AvroDecoder(schema, framing, schemas, header), framing, header)
+    def __init__(
+        self,
+        schema: pa.Schema,
+        framing: str,
+        schemas: Schemas,
+        header: str = VALUE_HEADER,
+        *,
+        alone: bool = False,
+    ) -> None:
+        plain = AvroDecoder(schema, framing, schemas, header, alone=alone)
+        super().__init__(schema, plain, framing, header)
 
     def key(self, raw: bytes) -> SchemaKey:
         """See `NativeBySchema`."""

@@ -6,7 +6,7 @@ Python objects are held of `GROUP_BYTES` of values at once: they take some forty
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from table.rows import Tombstones
 from table.schema import SchemaError, record_schema
 
 GROUP_BYTES = 1 << 20
+COLUMNS_NAMED_MAX = 5
 READERS_MAX = 1_000
 """Schemas that are known at once; then all are looked up anew."""
 
@@ -149,6 +150,16 @@ class RowDecoder(Generic[K, R]):
             kept=np.array(kept, dtype=np.int64) if rejects else None,
             rejects=rejects,
         )
+
+
+def check_shared(names: Collection[str], columns: Sequence[pa.Field]) -> None:
+    """Raises `SchemaError` where a schema with these fields has none of the columns: its values, which are of
+    another type, would be rows of nulls.
+    """
+    if not any(column.name in names for column in columns):
+        known = ", ".join(column.name for column in columns[:COLUMNS_NAMED_MAX])
+        more = ", …" if len(columns) > COLUMNS_NAMED_MAX else ""
+        raise SchemaError(f"it has none of the columns ({known}{more}): it is another type's")
 
 
 def table_of(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from participant.records.by_schema.framing import KEY_HEADER, VALUE_HEADER, spelled
 from participant.records.by_schema.misread import Misread
-from participant.records.by_schema.one_by_one import Reader, RowDecoder, RowKeys, Schemas
+from participant.records.by_schema.one_by_one import Reader, RowDecoder, RowKeys, Schemas, check_shared
 from participant.records.protobuf.columns import RowReader
 from participant.records.protobuf.files import message_of
 from participant.records.protobuf.framing import MessageKey, confluent
@@ -17,11 +17,16 @@ from table.schema import record_schema
 
 
 class MessageReader(Reader[MessageKey, RowReader]):
-    """See `Reader`. `message`: the full name of what values are; empty where each says so itself."""
+    """See `Reader`. `message`: the full name of what values are; empty where each says so itself. `alone`: as
+    of `ProtobufDecoder`.
+    """
 
-    def __init__(self, message: str, schemas: Schemas, header: str, fields: Sequence[pa.Field]) -> None:
+    def __init__(
+        self, message: str, schemas: Schemas, header: str, fields: Sequence[pa.Field], *, alone: bool = False
+    ) -> None:
         super().__init__(header)
         self._schemas, self._fields, self._message = schemas, fields, message
+        self._alone = alone
 
     def read(self, value: bytes | None, headers: bytes | None) -> dict[str, Any]:
         """See `Reader`. A value of no byte is a message of which nothing is set."""
@@ -39,7 +44,11 @@ class MessageReader(Reader[MessageKey, RowReader]):
     def made(self, key: MessageKey) -> RowReader:
         """See `Reader`."""
         schema, which = key
-        return RowReader(message_of(self._schemas.find(schema), which), self._fields)
+        message = message_of(self._schemas.find(schema), which)
+        read = RowReader(message, self._fields)
+        if self._alone:
+            check_shared([one.name for one in message.fields], self._fields)
+        return read
 
     def spelled(self, key: MessageKey) -> str:
         """See `Reader`."""
@@ -50,10 +59,21 @@ class MessageReader(Reader[MessageKey, RowReader]):
 
 
 class ProtobufDecoder(RowDecoder[MessageKey, RowReader]):
-    """See `RowDecoder`. `message`: as of `MessageReader`."""
+    """See `RowDecoder`. `message`: as of `MessageReader`. `alone`: whether rows have nothing but these
+    columns, so that a message has some.
+    """
 
-    def __init__(self, schema: pa.Schema, message: str, schemas: Schemas, header: str = VALUE_HEADER) -> None:
-        super().__init__(schema, MessageReader(message, schemas, header, list(record_schema(schema))))
+    def __init__(
+        self,
+        schema: pa.Schema,
+        message: str,
+        schemas: Schemas,
+        header: str = VALUE_HEADER,
+        *,
+        alone: bool = False,
+    ) -> None:
+        fields = list(record_schema(schema))
+        super().__init__(schema, MessageReader(message, schemas, header, fields, alone=alone))
 
 
 class ProtobufKeys(RowKeys[MessageKey, RowReader]):

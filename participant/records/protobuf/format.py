@@ -56,10 +56,11 @@ class ProtobufFormat:
 
     def _made(self, schema: pa.Schema, message: str, schemas: Schemas) -> ProtobufDecoder | NativeProtobuf:
         header = KEY_HEADER if self._record.as_keys else VALUE_HEADER
+        alone = self._record.is_alone
         return chosen(
             self._record.decoder,
-            lambda: NativeProtobuf(schema, message, schemas, header),
-            lambda: ProtobufDecoder(schema, message, schemas, header),
+            lambda: NativeProtobuf(schema, message, schemas, header, alone=alone),
+            lambda: ProtobufDecoder(schema, message, schemas, header, alone=alone),
         )
 
     def keys(self, fields: Sequence[pa.Field]) -> ProtobufKeys:

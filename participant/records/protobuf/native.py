@@ -18,10 +18,19 @@ class NativeProtobuf(NativeBySchema[MessageKey, RowReader]):
 
     format = "protobuf"
 
-    def __init__(self, schema: pa.Schema, message: str, schemas: Schemas, header: str = VALUE_HEADER) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        message: str,
+        schemas: Schemas,
+        header: str = VALUE_HEADER,
+        *,
+        alone: bool = False,
+    ) -> None:
         self._message = message
         framing = "none" if message else "confluent"
-        super().__init__(schema, ProtobufDecoder(schema, message, schemas, header), framing, header)
+        plain = ProtobufDecoder(schema, message, schemas, header, alone=alone)
+        super().__init__(schema, plain, framing, header)
 
     def key(self, raw: bytes) -> MessageKey:
         """See `NativeBySchema`."""
