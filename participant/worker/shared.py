@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 
 from table.kinds import table_kind
 from table.port import TableLayout
-from table.service.place import last_started
+from table.service.place import is_noted
 from table.store.settings import StoreSettings
+
+log = logging.getLogger(__name__)
 
 
 def unshared(layout: TableLayout, storage: StoreSettings | None, pipeline: str) -> str:
@@ -15,12 +18,17 @@ def unshared(layout: TableLayout, storage: StoreSettings | None, pipeline: str) 
     `participant.worker.spec.WorkerSpec`.
 
     Before its workers start the driver leaves a note in the table's folder; on a disk of this machine's own
-    there is none, though all could be written there.
+    there is none, though all could be written there. A disk that does not answer is no other disk: that is
+    waited out, as it is later.
     """
     if storage is not None or not layout.path.startswith("/"):
         return ""
     notes = table_kind(layout.kind).notes(layout.path)
-    if last_started(notes, pipeline):
+    try:
+        if is_noted(notes, pipeline):
+            return ""
+    except OSError as error:
+        log.warning("whether %s is the driver's folder cannot be seen: %s", layout.path, error.strerror)
         return ""
     return (
         f"the folder {layout.path} on {socket.gethostname()} is not the one that the driver has: the note "

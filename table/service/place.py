@@ -57,5 +57,10 @@ def last_started(store: Store, pipeline: str) -> str:
     return run if known else ""
 
 
+def is_noted(store: Store, pipeline: str) -> bool:
+    """Whether a run has ever had the pipeline's place. `store`: as `Place` has it. Raises `OSError`."""
+    return store.stat(_note(pipeline)) is not None
+
+
 def _note(pipeline: str) -> str:
     return f"{NOTE}_{sha256(pipeline.encode()).hexdigest()[:12]}"

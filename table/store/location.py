@@ -108,7 +108,7 @@ def why_no_folder(path: str, name: str) -> str:
     """
     match = _SCHEME.match(path)
     scheme = SPELLINGS.get(match["scheme"].lower(), FILE) if match else FILE
-    if scheme in BUCKETS and "\\" in name:  # SeaweedFS puts `a\b` into `b` of `a`, Azure's clients do
+    if scheme in BUCKETS and "\\" in name:  # SeaweedFS puts `a\b` into `b` of `a`
         return "a value with '\\' names no folder in an object store: some servers take it for '/'"
     if scheme == AZURE and name.endswith("."):
         return "a value that ends with a dot names no folder on Azure: Hadoop does not write there"

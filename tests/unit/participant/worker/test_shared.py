@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import socket
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from participant.worker.spec import Ended
 from table.kinds import HUDI, table_kind
 from table.port import TableLayout
 from table.service.place import Place
+from table.store.local import LocalStore
 from table.store.objects.settings import ObjectSettings
 
 
@@ -51,6 +53,16 @@ def test_a_folder_without_it_is_another_be_it_empty_or_a_table(table: Path) -> N
     assert "share under one path" in unshared(layout(str(table)), None, "events")
     table.mkdir()
     assert "share under one path" in unshared(layout(str(table)), None, "events")
+
+
+def test_a_disk_that_does_not_answer_is_not_another_disk(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_store: LocalStore, path: str) -> None:
+        raise OSError(errno.EIO, "Input/output error", path)
+
+    monkeypatch.setattr(LocalStore, "stat", fails)
+    assert unshared(layout(str(table)), None, "others") == ""
 
 
 def test_a_store_that_all_reach_alike_is_not_asked(table: Path) -> None:
