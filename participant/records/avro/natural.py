@@ -37,6 +37,15 @@ NATURAL: dict[tuple[str, str], pa.DataType] = {
     ("fixed", "duration"): pa.binary(),
 }
 """Type and logical type of Avro -> its column."""
+MEANT: dict[tuple[str, str], pa.DataType] = {
+    ("int", "io.debezium.time.Date"): pa.date32(),
+    ("long", "io.debezium.time.Timestamp"): LOCAL_MICROS,
+    ("long", "io.debezium.time.MicroTimestamp"): LOCAL_MICROS,
+    ("string", "io.debezium.time.ZonedTimestamp"): UTC_MICROS,
+    ("string", "io.debezium.time.IsoTimestamp"): LOCAL_MICROS,
+    ("string", "io.debezium.time.IsoDate"): pa.date32(),
+}
+"""Type of Avro and Debezium's name for it -> its column, before `NATURAL`."""
 
 
 def columns_of(node: Node, has: pa.Schema) -> pa.Schema:
@@ -73,7 +82,7 @@ def _type(node: Node, has: pa.DataType | None, path: str) -> pa.DataType:
                 f"field {path}: {node} goes into no column: that has {DECIMAL_PRECISION_MAX} digits at most"
             )
         return pa.decimal128(node.precision, node.scale)
-    kind = NATURAL.get((node.kind, node.logical))
+    kind = MEANT.get((node.kind, node.connect)) or NATURAL.get((node.kind, node.logical))
     if kind is None:
         raise NoColumn(f"field {path}: {node} goes into no column")
     return kind

@@ -64,6 +64,28 @@ def test_what_connect_means_keeps_the_column_that_the_table_has(avro: Any, ddl: 
 
 
 @pytest.mark.parametrize(
+    ("kind", "name", "ddl"),
+    [
+        ("int", "Date", "DATE"),
+        ("long", "Timestamp", "TIMESTAMP_NTZ"),
+        ("long", "MicroTimestamp", "TIMESTAMP_NTZ"),
+        ("long", "NanoTimestamp", "BIGINT"),
+        ("string", "ZonedTimestamp", "TIMESTAMP"),
+        ("string", "IsoTimestamp", "TIMESTAMP_NTZ"),
+        ("string", "IsoDate", "DATE"),
+        ("int", "Time", "INT"),
+    ],
+)
+def test_what_debezium_means_is_the_column_of_itself(kind: str, name: str, ddl: str) -> None:
+    node = parse([record({"x": ["null", {"type": kind, "connect.name": f"io.debezium.time.{name}"}]})])
+    of_itself = columns_of(node, pa.schema([]))
+    assert of_itself == parse_ddl(f"x {ddl}")
+    row_reader(node, list(of_itself))
+    number = {"int": "INT", "long": "BIGINT", "string": "STRING"}[kind]
+    assert columns_of(node, parse_ddl(f"x {number}")) == parse_ddl(f"x {number}")
+
+
+@pytest.mark.parametrize(
     "avro",
     [
         "null",
