@@ -6,7 +6,7 @@ united. With them a configuration is as if they had been written in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,11 +15,11 @@ from lockstep.config import Config, InvalidConfiguration
 from lockstep.config.checks import check_schema
 from lockstep.config.registry_section import subjects_of
 from lockstep.errors import ConfigError, Failed
-from participant.records.avro.follows import AvroFollows
-from participant.records.by_schema.following import ADVICE, widened
+from participant.records.avro.events import follows_of
+from participant.records.by_schema.following import ADVICE, NoColumn, placed, widened
 from participant.records.errors import NoSuchSchema, RecordsError
 from participant.records.json_schema.registry import JSON
-from participant.records.port import Follows
+from participant.records.port import Follows, FollowsEvents
 from participant.records.protobuf.files import place_of
 from participant.records.protobuf.follows import ProtobufFollows
 from participant.records.protobuf.framing import FIRST
@@ -30,7 +30,7 @@ from table.instants import MissingTable
 from table.kinds import table_kind
 from table.partitioners.expressions import TablePartitions, made_columns, sources_of
 from table.schema import SchemaError, record_schema
-from table.widening import ddl_of
+from table.widening import Disunited, ddl_of
 
 KINDS: Mapping[str, SchemaKind] = {"avro": AVRO, "json_schema": JSON, "protobuf": PROTOBUF}
 WRITE_THEM = "Write record.schema with the columns that the table is to have"
@@ -87,6 +87,27 @@ def columns_of(
     return _follows(config, texts).columns((number, which), has)
 
 
+def wide_enough(
+    config: Config,
+    texts: tuple[str, ...],
+    number: int,
+    has: pa.Schema,
+    subject: str = "",
+    taken: Collection[str] = (),
+) -> pa.Schema:
+    """`has`, with all of those. `taken`: by columns from elsewhere. Raises `SchemaError`."""
+    try:
+        return widened(has, columns_of(config, texts, number, has, subject), fixed_columns(config), taken)
+    except (NoColumn, Disunited) as why:
+        raise SchemaError(placed(why, within(config, texts, number))) from why
+
+
+def within(config: Config, texts: tuple[str, ...], number: int) -> str:
+    """The field of values that holds the row; empty where the value is the row. Raises `SchemaError`."""
+    follows = _follows(config, texts)
+    return follows.place(number) if isinstance(follows, FollowsEvents) else ""
+
+
 def fixed_columns(config: Config) -> tuple[str, ...]:
     """Those by which rows and files are found."""
     table = config.table
@@ -104,7 +125,7 @@ class Told:
 
 
 def _follows(config: Config, texts: tuple[str, ...]) -> Follows:
-    follows = AvroFollows if config.record.format == "avro" else ProtobufFollows
+    follows = follows_of(config.record.envelope) if config.record.format == "avro" else ProtobufFollows
     return follows(Told(texts), lambda _key: "")
 
 
@@ -139,8 +160,7 @@ def of_the_registry(config: Config) -> tuple[pa.Schema, str]:
             except NoSuchSchema:
                 continue
             said_by.append(f"schema {number} ({subject})")
-            wanted = columns_of(config, texts, number, columns, subject)
-            columns = widened(columns, wanted, fixed_columns(config))
+            columns = wide_enough(config, texts, number, columns, subject)
     except SchemaError as error:
         where = said_by[-1] if said_by else config.registry.url
         raise ConfigError(f"record.schema is missing, and {where} does not do: {error}. {ADVICE}") from error

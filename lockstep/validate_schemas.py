@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from lockstep.columns import KINDS, Told, begun, columns_of, fixed_columns, with_ddl
+from lockstep.columns import KINDS, Told, begun, wide_enough, with_ddl, within
 from lockstep.config import Config
 from lockstep.config.checks import check_schema
 from lockstep.config.registry_section import asks_a_registry, subjects_of
 from lockstep.errors import LockstepError
 from lockstep.validate import Check, ok
 from participant.records.avro.decoder import AvroDecoder, AvroKeys
-from participant.records.by_schema.following import news, widened
+from participant.records.by_schema.following import news
 from participant.records.changes import HALT, IGNORE
 from participant.records.columns.plan import key_plan, plan
 from participant.records.errors import NoSuchSchema, SchemasUnavailable, UnknownSchema
@@ -106,9 +106,9 @@ def _news(config: Config, number: int, texts: tuple[str, ...], subject: str) -> 
         return ""
     has = parse_ddl(config.record.ddl)
     elsewhere = taken(config.record.columns.items())
-    wide = widened(has, columns_of(config, texts, number, has, subject), fixed_columns(config), elsewhere)
+    wide = wide_enough(config, texts, number, has, subject, elsewhere)
     plan(wide, config.record.columns, config.record.rest)
-    more = news(has, wide)
+    more = news(has, wide, within(config, texts, number))
     if more and (problem := next(check_schema(with_ddl(config, wide)), None)):
         raise SchemaError(f"schema {number} has more columns, {more}: {problem}")
     return more

@@ -106,7 +106,8 @@ class RecordSection(Section):
     on_schema_change: Literal["auto", "evolve", "ignore", "halt"] = Field(
         default="auto",
         description=(
-            "Of Avro and Protobuf with a registry, what becomes of fields that the table has no column for, "
+            "Of Avro and Protobuf with a registry, the rows in Debezium's events of Avro among them, what "
+            "becomes of fields that the table has no column for, "
             f"or a narrower one: {meanings(CHANGES)}; `auto`, `evolve` without `record.schema` and `ignore` "
             "with it."
         ),
@@ -207,5 +208,6 @@ class RecordSection(Section):
 
     @property
     def names_schemas(self) -> bool:
-        """Whether values are rows that name schemas of a registry, whose fields may be columns."""
-        return FORMATS[self.format].says_columns and self.framing == "confluent" and self.envelope == "none"
+        """Whether values are, or hold, rows and name schemas of a registry, whose fields may be columns."""
+        followed = self.format in ENVELOPES[self.envelope].followed
+        return FORMATS[self.format].says_columns and self.framing == "confluent" and followed

@@ -14,7 +14,6 @@ from lockstep.infer.shapes import Shape
 from lockstep.infer.trial import Verdict, tried
 from lockstep.letters.reading import Broker
 from participant.records.json.values import Mismatch, parse
-from participant.records.kinds import FORMATS
 from participant.records.raw import RawBatch
 from table.widening import ddl_of
 
@@ -27,7 +26,7 @@ def told(config: Config) -> Told | None:
     Raises as `lockstep.columns.of_the_registry`.
     """
     record = config.record
-    if not FORMATS[record.format].says_columns or record.framing != "confluent" or record.envelope != "none":
+    if not record.names_schemas:
         return None
     from lockstep.columns import of_the_registry
 

@@ -107,6 +107,8 @@ class EnvelopeKind:
     """What a value is then, for people."""
     formats: frozenset[str] = field(default_factory=lambda: frozenset(FORMATS))
     """Those of values that it can be read from."""
+    followed: frozenset[str] = field(default_factory=lambda: frozenset(FORMATS))
+    """Those of values whose schemas say which columns the rows in it have, where a format's say so."""
     brings_order: bool = False
     """Whether its records say by themselves which of two is newer, and which delete: the table then has a
     column of positions, and only upserts make sense."""
@@ -121,6 +123,7 @@ ENVELOPES: Mapping[str, EnvelopeKind] = {
             'row, and needs `table.kind = "upsert"`'
         ),
         formats=frozenset({"avro", "json", "json_schema"}),
+        followed=frozenset({"avro"}),
         brings_order=True,
     ),
 }

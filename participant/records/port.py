@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -199,6 +199,17 @@ class Follows(Protocol):
 
     def spelled(self, key: Any) -> str:
         """For people, with subject and version where they are to be had."""
+
+
+@runtime_checkable
+class FollowsEvents(Follows, Protocol):
+    """The same of values that are events: some hold a row, others none."""
+
+    def place(self, key: Any) -> str:
+        """The field that holds the rows of events of a schema, for people. As `columns` took it."""
+
+    def brings_row(self, key: Any, value: bytes, headers: bytes | None) -> bool:
+        """Whether this event, which is of that schema, holds a row that the table is to have."""
 
 
 class Format(Protocol):

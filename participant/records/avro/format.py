@@ -8,6 +8,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from participant.records.avro.decoder import AvroDecoder, AvroKeys
+from participant.records.avro.events import follows_of
 from participant.records.avro.follows import AvroFollows
 from participant.records.avro.native import NativeAvro
 from participant.records.avro.schemas import GivenSchemas
@@ -52,7 +53,7 @@ class AvroFormat:
 
     def follows(self) -> AvroFollows:
         """See `participant.records.port.FollowedFormat`."""
-        return AvroFollows(*self._registered)
+        return follows_of(self._record.envelope)(*self._registered)
 
     def reads_by(self, schema: pa.Schema) -> str:
         """The native decoder, or who reads without it, and why; and where schemas are."""

@@ -2,7 +2,8 @@
 
 Of each schema that a batch names it is looked once which columns it would have. What it has and the table has
 not is united with the table's (`table.widening`), so that no row is ever decoded without a field that its own
-schema has. A record by an older schema is a row as before: what it lacks is null.
+schema has. A record by an older schema is a row as before: what it lacks is null. Of events, some of which
+hold no row, what a schema has besides counts from the first event on that holds one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from participant.records.by_schema.framing import SchemaKey
 from participant.records.by_schema.misread import Misread
 from participant.records.by_schema.one_by_one import Schemas
 from participant.records.errors import ChangedSchema, UnknownSchema
-from participant.records.port import Decoded, Decoder, Follows
+from participant.records.port import Decoded, Decoder, Follows, FollowsEvents
 from participant.records.raw import RawBatch, Values
 from table.schema import KAFKA_PREFIX, POSITION_COLUMN, SchemaError, parse_ddl, record_schema
 from table.widening import Disunited, ddl_of, united
@@ -133,7 +134,10 @@ class FollowingDecoder:
         self._ours = [one for one in schema if one.name.startswith((KAFKA_PREFIX, POSITION_COLUMN))]
         self._make, self._follows = make, follows
         self._fixed, self._taken, self._halts = frozenset(fixed), frozenset(taken), halts
+        self._events = follows if isinstance(follows, FollowsEvents) else None
         self._seen: set[Hashable] = set()
+        self._rowless: set[Hashable] = set()
+        """Schemas that have more than the table, and of which no event has brought a row."""
         self._settled = NO_HEADS
         self._brought: deque[str] = deque(maxlen=NEWS_MAX)
         self._inner = make(schema)
@@ -156,30 +160,36 @@ class FollowingDecoder:
         places = range(len(batch)) if headers is not None else self._places_of_news(batch.values)
         for place in places:
             value = batch.values[place] or b""
+            named = headers[place] if headers is not None else None
             try:
-                key = self._follows.key(value, headers[place] if headers is not None else None)
+                key = self._follows.key(value, named)
             except Misread:
                 continue
-            if why := self._seen_by(key):
+            if why := self._seen_by(key, value, named):
                 return place, why
-            if headers is None:
+            if headers is None and key in self._seen:
                 self._settle(value[: self._follows.alike_bytes])
         return None
 
-    def _seen_by(self, key: Hashable) -> str:
+    def _seen_by(self, key: Hashable, value: bytes, named: bytes | None) -> str:
         """Learn of a schema once. Why records of it may not pass; empty where they may."""
-        if key in self._seen:
+
+        def brings_row() -> bool:
+            return self._events is None or self._events.brings_row(key, value, named)
+
+        if key in self._seen or (key in self._rowless and not brings_row()):
             return ""
         try:
-            why = self._learn(key)
+            why = self._learn(key, brings_row)
         except ChangedSchema as changed:
             return str(changed)
         if not why:
-            if len(self._seen) >= KEYS_MAX:
+            if len(self._seen) + len(self._rowless) >= KEYS_MAX:
                 self._seen.clear()
+                self._rowless.clear()
                 self._settled = NO_HEADS
-            self._seen.add(key)
-        return why
+            (self._rowless if why is None else self._seen).add(key)
+        return why or ""
 
     def _settle(self, head: bytes) -> None:
         """Values that begin so name a schema that was seen."""
@@ -190,7 +200,7 @@ class FollowingDecoder:
     def _places_of_news(self, values: Values) -> Sequence[int]:
         """Where a schema may be named that was not seen, ascending: of values that begin alike one is enough.
 
-        What a longer name says of its schema is looked at record by record.
+        What a longer name says of its schema is looked at record by record, and so are events: see `_learn`.
         """
         follows = self._follows
         heads, places = _heads(values, follows.alike_bytes)
@@ -203,6 +213,9 @@ class FollowingDecoder:
         if not fresh.any():
             return ()
         heads, places = heads[fresh], places[fresh]
+        if self._events is not None:
+            every: list[int] = places.tolist()
+            return every
         distinct, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
         alike = [follows.is_alike(head.tobytes()[: follows.alike_bytes]) for head in distinct]
         wanted = ~np.array(alike)[inverse]
@@ -210,19 +223,31 @@ class FollowingDecoder:
         found: list[int] = places[wanted].tolist()
         return found
 
-    def _learn(self, key: Hashable) -> str:
-        """Why records of this schema may not pass; empty where they may."""
+    def _learn(self, key: Hashable, brings_row: Callable[[], bool]) -> str | None:
+        """Why records of this schema may not pass; empty where they may. None: nothing is known of it yet.
+
+        That is where the record brings no row: it neither adds a column nor stops, unless it could not be
+        read without a wider one.
+        """
         try:
             wanted = self._follows.columns(key, self._record)
             wide = widened(self._record, wanted, self._fixed, self._taken)
         except (NoColumn, Disunited) as why:
-            return f"{self._follows.spelled(key)}: {why}. {ADVICE}"
+            return (
+                f"{self._follows.spelled(key)}: {placed(why, self._within(key))}. {ADVICE}"
+                if brings_row()
+                else None
+            )
         except (UnknownSchema, SchemaError):
             return ""  # each record that names it is a reject, and the decoder says why
         if wide == self._record:
             return ""
+        rowless = not brings_row()
+        if rowless and (self._halts or not _retyped(self._record, wide)):
+            return None
         brought = news(self._record, wide)
         if self._halts:
+            brought = news(self._record, wide, self._within(key))
             return (
                 f"{self._follows.spelled(key)} has what the table has not, {brought}, and "
                 'record.on_schema_change is "halt": say "evolve" to take it, or "ignore" to leave it out'
@@ -230,18 +255,40 @@ class FollowingDecoder:
         try:
             inner = self._make(pa.schema([*wide, *self._ours]))
         except SchemaError as why:
-            return f"{self._follows.spelled(key)} has more columns, {brought}: {why}. {ADVICE}"
+            said = f"{self._follows.spelled(key)} has more columns, {brought}: {why}. {ADVICE}"
+            return None if rowless else said
         self._brought.append(self._follows.spelled(key)[:200])
         log.info("%s has more columns: %s", self._brought[-1], brought)
         self._record, self._inner = wide, inner
+        self._rowless.discard(key)
         return ""
 
+    def _within(self, key: Hashable) -> str:
+        """The field of events that holds their row; empty where a value is the row."""
+        return self._events.place(key) if self._events is not None else ""
 
-def news(has: pa.Schema, wide: pa.Schema) -> str:
-    """What is in the wider columns alone, in Spark DDL, for people; empty where nothing is."""
+
+def placed(why: SchemaError, within: str) -> str:
+    """The sentence, of a field of what is within that."""
+    said = str(why)
+    return said.replace("field ", f"field {within}.", 1) if within and said.startswith("field ") else said
+
+
+def news(has: pa.Schema, wide: pa.Schema, within: str = "") -> str:
+    """What is in the wider columns alone, in Spark DDL, for people; empty where nothing is.
+
+    `within`: what they are fields of, where that is not the value.
+    """
     known = {field.name: field for field in has}
     fresh = [field for field in wide if field.name not in known or field != known[field.name]]
+    if within:
+        fresh = [field.with_name(f"{within}.{field.name}") for field in fresh]
     return ddl_of(fresh)[:NEWS_CHARS_MAX].replace("`", "")
+
+
+def _retyped(has: pa.Schema, wide: pa.Schema) -> bool:
+    """Whether a column that is there is of another type, as which alone its values are read."""
+    return any(not pa.types.is_nested(one.type) and wide.field(one.name).type != one.type for one in has)
 
 
 def _heads(values: Values, width: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:

@@ -91,9 +91,9 @@ class Changes:
 class DebeziumDecoder:
     """Decodes for one schema (Kafka columns in it are left to others). Not for several threads.
 
-    `values` makes what reads values of a schema; `typed`: as of `participant.records.port.Format`. Raises
-    `SchemaError` for a schema that cannot be read so, or that has a column POSITION_COLUMN in other letters;
-    spelled so it is the table's own, and ignored.
+    `values` makes what reads values of a schema; `typed`: as of `participant.records.port.Format`; `order`:
+    how far logs were read. Raises `SchemaError` for a schema that cannot be read so, or that has a column
+    POSITION_COLUMN in other letters; spelled so it is the table's own, and ignored.
     """
 
     def __init__(
@@ -102,6 +102,7 @@ class DebeziumDecoder:
         values: Callable[[pa.Schema], Decoder] = row_decoder,
         *,
         typed: bool = False,
+        order: LogOrder | None = None,
     ) -> None:
         self._schema = record_schema(schema)
         if not len(self._schema):
@@ -112,7 +113,7 @@ class DebeziumDecoder:
         nullable = [field.with_nullable(True) for field in self._schema]
         self._rows = pa.schema([*nullable, pa.field(POSITION_COLUMN, pa.int64())])
         self._reader = _EventReader(pa.struct(nullable), values, typed)
-        self._order = LogOrder()
+        self._order = order or LogOrder()
 
     def knows(self, partition: SourcePartition) -> bool:
         """Whether anything of it was decoded."""

@@ -2,32 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pyarrow as pa
+
 from participant.records.envelopes.debezium.decoder import DebeziumDecoder
+from participant.records.envelopes.debezium.order import LogOrder
 from participant.records.port import Asked, Decoded, Format, KeyReader, LookBack
 from participant.records.raw import RawBatch
 from participant.records.rejects import Rejects
 
+NO_COLUMN = pa.schema([pa.field("lockstep.none", pa.string())])
+"""Of rows, where only their place in the log is wanted. No database's column is called so, and no field of
+Avro's may be."""
+
 
 class ChangeEvents:
-    """See `participant.records.port.Envelope`."""
+    """See `participant.records.port.Envelope`. Its decoders, of which one follows another where columns grow,
+    know together how far logs were read.
+    """
+
+    def __init__(self) -> None:
+        self._order = LogOrder()
 
     def decoder(self, asked: Asked, values: Format, keys: Format) -> ChangeEventDecoder:
         """Raises `SchemaError`."""
-        changes = DebeziumDecoder(asked.schema, values.values, typed=values.typed)
-        return ChangeEventDecoder(changes, keys.keys(asked.key_columns), asked.look_back)
+
+        def reading(schema: pa.Schema) -> DebeziumDecoder:
+            return DebeziumDecoder(schema, values.values, typed=values.typed, order=self._order)
+
+        keys_of = keys.keys(asked.key_columns)
+        return ChangeEventDecoder(reading(asked.schema), keys_of, asked.look_back, lambda: reading(NO_COLUMN))
 
 
 class ChangeEventDecoder:
-    """Change events, whose order in their log needs what was committed before, once per source partition."""
+    """Change events, whose order in their log needs what was committed before, once per source partition.
 
-    def __init__(self, changes: DebeziumDecoder, keys: KeyReader, look_back: LookBack) -> None:
-        self._changes, self._keys, self._look_back = changes, keys, look_back
+    `past`: what reads that, whatever columns it was written for: they may have been others.
+    """
+
+    def __init__(
+        self,
+        changes: DebeziumDecoder,
+        keys: KeyReader,
+        look_back: LookBack,
+        past: Callable[[], DebeziumDecoder],
+    ) -> None:
+        self._changes, self._keys, self._look_back, self._past = changes, keys, look_back, past
 
     def decode(self, batch: RawBatch) -> Decoded:
         """All records of the batch: rows, deletes among them, tombstones and rejects."""
         if len(batch) and not self._changes.knows(batch.partition):
+            past = self._past()
             for before in self._look_back(batch.partition, int(batch.offsets[0])):
-                self._changes.decode(before, committed=True)
+                past.decode(before, committed=True)
         changes = self._changes.decode(batch)
         tombstones, nameless = self._keys.read(batch, changes.tombstones)
         return Decoded(
