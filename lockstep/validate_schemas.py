@@ -13,9 +13,12 @@ from lockstep.config.registry_section import asks_a_registry, subjects_of
 from lockstep.errors import LockstepError
 from lockstep.validate import Check, ok
 from participant.records.avro.decoder import AvroDecoder, AvroKeys
+from participant.records.avro.events import DEBEZIUM, row_of
+from participant.records.avro.schema import parse
 from participant.records.by_schema.following import news
 from participant.records.changes import HALT, IGNORE
 from participant.records.columns.plan import key_plan, plan
+from participant.records.envelopes.debezium.decoder import DebeziumDecoder
 from participant.records.errors import NoSuchSchema, SchemasUnavailable, UnknownSchema
 from participant.records.json_schema.registry import JSON
 from participant.records.protobuf.decoder import ProtobufDecoder, ProtobufKeys
@@ -123,12 +126,12 @@ def _check(config: Config, of: str, place: str, number: int, texts: tuple[str, .
             continue
         read, alone = pa.schema(columns), part == VALUE and config.record_spec().is_alone
         if of == "avro":
-            avro = (
-                AvroKeys(columns, FRAMING, schemas)
-                if part == DELETES
-                else AvroDecoder(read, FRAMING, schemas, alone=alone)
-            )
-            avro.check(number)
+            if part == DELETES:
+                AvroKeys(columns, FRAMING, schemas).check(number)
+            elif part == VALUE and config.record.envelope == DEBEZIUM:
+                _check_events(read, texts, number)
+            else:
+                AvroDecoder(read, FRAMING, schemas, alone=alone).check(number)
         else:
             protobuf = (
                 ProtobufKeys(columns, "", schemas)
@@ -136,6 +139,22 @@ def _check(config: Config, of: str, place: str, number: int, texts: tuple[str, .
                 else ProtobufDecoder(read, "", schemas, alone=alone)
             )
             _check_messages(protobuf, number, texts)
+
+
+def _check_events(read: pa.Schema, texts: tuple[str, ...], number: int) -> None:
+    """Raises `SchemaError` where rows in change events of the schema cannot be read."""
+    side, row = row_of(parse(texts))
+    there = {name for name, _ in row.fields}
+    for field in read:
+        if not field.nullable and field.name not in there:
+            raise SchemaError(f"record {row.name} has no field {side}.{field.name}, which is required")
+
+    def checked(schema: pa.Schema) -> AvroDecoder:
+        decoder = AvroDecoder(schema, FRAMING, Told(texts))
+        decoder.check(number)
+        return decoder
+
+    DebeziumDecoder(read, checked, typed=True)
 
 
 def _check_messages(checked: ProtobufKeys | ProtobufDecoder, number: int, texts: tuple[str, ...]) -> None:

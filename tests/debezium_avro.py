@@ -99,7 +99,7 @@ SOURCE = {
     ],
     "connect.name": "io.debezium.connector.postgresql.Source",
 }
-ENVELOPE = {
+ENVELOPE: dict[str, Any] = {
     "type": "record",
     "name": "Envelope",
     "namespace": TOPIC,
@@ -143,11 +143,26 @@ def serialized(registry: Registry, schema: Mapping[str, Any], row: Any, field: s
     return made
 
 
-def event(registry: Registry, op: str, lsn: int | None = 7, ts_ms: int = 1, **sides: Any) -> bytes:
+def envelope(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Of events whose rows have these fields."""
+    row = {**VALUE, "fields": [{"name": name, "type": kind} for name, kind in fields.items()]}
+    before, *others = ENVELOPE["fields"]
+    return {**ENVELOPE, "fields": [{**before, "type": optional(row)}, *others]}
+
+
+def event(
+    registry: Registry,
+    op: str,
+    lsn: int | None = 7,
+    ts_ms: int = 1,
+    *,
+    schema: Mapping[str, Any] = ENVELOPE,
+    **sides: Any,
+) -> bytes:
     source = {"version": "3.2.0.Final", "connector": "postgresql", "name": "server", "db": "shop"}
     source |= {"ts_ms": ts_ms, "lsn": lsn, "sequence": f'["{lsn}","{lsn}"]', "snapshot": "false"}
     said = {"before": None, "after": None, **sides, "source": source, "op": op, "ts_ms": ts_ms + 5}
-    return serialized(registry, ENVELOPE, said, MessageField.VALUE)
+    return serialized(registry, schema, said, MessageField.VALUE)
 
 
 def key(registry: Registry, number: int) -> bytes:

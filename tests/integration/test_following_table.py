@@ -132,18 +132,29 @@ class Writing:
 class Table:
     """A driver's table, and its workers."""
 
+    envelope = "none"
+
     def __init__(self, spark: SparkSession, path: Path, registry: Registry, kind: str) -> None:
-        self.spark, self.path, self._registry = spark, path, registry
-        self.spec = TableSpec(
-            path=f"file://{path}", name="t", ddl=DDL, key_fields=("id",), follows=True, **KINDS[kind]
-        )
+        self.spark, self.path, self.registry = spark, path, registry
+        self.spec = self._spec(kind)
         settings = RegistrySettings(
             url=registry.url, timeout_ms=1_000, cache_folder=str(path.parent / "schemas")
         )
-        self.record = RecordSpec(format="avro", key_format="avro", registry=settings, on_schema_change=EVOLVE)
+        self.record = RecordSpec(
+            format="avro",
+            key_format="avro",
+            envelope=self.envelope,
+            registry=settings,
+            on_schema_change=EVOLVE,
+        )
         self.workers: list[Writing] = []
         self._transactions = 0
         self.open()
+
+    def _spec(self, kind: str) -> TableSpec:
+        return TableSpec(
+            path=f"file://{self.path}", name="t", ddl=DDL, key_fields=("id",), follows=True, **KINDS[kind]
+        )
 
     def open(self) -> None:
         """A driver begins, with what the table is now, and two workers."""
@@ -157,7 +168,7 @@ class Table:
         self.table.close()
 
     def value(self, text: str, one: dict[str, Any]) -> bytes:
-        number = self._registry.known.register("events-value", {"schema": text})
+        number = self.registry.known.register("events-value", {"schema": text})
         return b"\0" + number.to_bytes(4, "big") + written(text, one)
 
     def begin(self) -> tuple[str, str]:

@@ -12,9 +12,11 @@ from lockstep.columns import begun, with_columns
 from lockstep.config import Config, InvalidConfiguration
 from lockstep.config.load import from_json, from_mapping
 from lockstep.errors import ConfigError, Failed
+from lockstep.infer.infer import told
 from lockstep.validate_schemas import check_columns, check_schemas
 from participant.records.changes import EVOLVE, HALT, IGNORE
 from table.schema import parse_ddl
+from tests.debezium_avro import envelope, optional
 from tests.registry_server import ERROR, Registry
 
 
@@ -172,3 +174,58 @@ def test_validate_says_which_columns_there_are_and_which_a_run_would_add(
     register(registry, "events-value", id="string", u=["string", "int"])
     (check,) = check_schemas(resolved)
     assert check.verdict == "failed" and "field u: a union of string, int goes into no column" in check.detail
+
+
+UPSERTS = {"kind": "upsert", "buckets": 1}
+
+
+def events(registry: Registry, folder: Path, **record: Any) -> Config:
+    return config_of(registry, folder, table=UPSERTS, envelope="debezium", **record)
+
+
+def register_events(registry: Registry, subject: str = "events-value", **fields: Any) -> None:
+    registry.known.register(subject, {"schema": json.dumps(envelope(fields))})
+
+
+def test_of_debeziums_events_they_are_those_of_the_row_in_them(registry: Registry, tmp_path: Path) -> None:
+    config = events(registry, tmp_path)
+    register_events(registry, id="int", note=optional("string"))
+    found = begun(config)
+    assert parse_ddl(found.config.record.ddl) == parse_ddl("id INT, note STRING")
+    assert found.said_by == "schema 1 (events-value)"
+    assert found.config.record.changes == EVOLVE and found.config.table_spec().follows
+    assert found.config.record_spec().follows
+    inferred = told(config)
+    assert inferred is not None and inferred.ddl.replace("`", "") == "id INT,\nnote STRING"
+    register_events(registry, id="int", u=["int", "string"])
+    with pytest.raises(ConfigError, match=r"schema 2 \(events-value\) does not do: field after.u: a union"):
+        begun(config)
+    register(registry, "events-value", ts_ms="long")
+    with pytest.raises(ConfigError, match="does not do: the Avro schema is no change event's"):
+        begun(config)
+
+
+def test_validate_says_which_columns_of_events_a_run_would_begin_with_and_add(
+    registry: Registry, tmp_path: Path
+) -> None:
+    config = events(registry, tmp_path)
+    register_events(registry, id="int")
+    (columns,), resolved = check_columns(config)
+    assert resolved is not None
+    assert (columns.verdict, columns.detail) == ("ok", "those of schema 1 (events-value): id INT")
+    register_events(registry, id="int", x="double")
+    check, _ = check_schemas(resolved)
+    assert check.detail == "the newest, schema 2, has more than the table: after.x DOUBLE, which a run adds"
+    check, _ = check_schemas(events(registry, tmp_path, schema="id INT", on_schema_change="halt"))
+    assert check.verdict == "warning" and check.detail.endswith("A run halts at the first such record")
+    register_events(registry, id="string")
+    check, _ = check_schemas(resolved)
+    assert check.verdict == "failed" and "field after.id is INT and would be STRING" in check.detail
+
+
+@pytest.mark.parametrize("of", ["json", "json_schema"])
+def test_of_debeziums_events_in_json_somebody_has_to_say_which_columns_there_are(
+    registry: Registry, tmp_path: Path, of: str
+) -> None:
+    with pytest.raises(InvalidConfiguration, match=r"record\.schema: missing; write the columns"):
+        config_of(registry, tmp_path, of=of, table=UPSERTS, envelope="debezium")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+import pytest
+
 from lockstep.config import Config
 from lockstep.config.load import from_mapping
 from lockstep.validate_schemas import check_schemas
+from tests.debezium_avro import ENVELOPE
 from tests.registry_server import HTML, Registry
 
 
@@ -17,6 +20,8 @@ def config_of(
     named: Mapping[str, object] | None = None,
     *,
     on_schema_change: str = "auto",
+    ddl: str = "id STRING, n BIGINT",
+    envelope: str = "none",
     **table: object,
 ) -> Config:
     return from_mapping(
@@ -24,7 +29,8 @@ def config_of(
             "pipeline": {"id": "events"},
             "source": {"bootstrap_servers": "b:9092", "topics": ["events"]},
             "record": {
-                "schema": "id STRING, n BIGINT",
+                "schema": ddl,
+                "envelope": envelope,
                 "format": of,
                 "key_format": of,
                 "on_schema_change": on_schema_change,
@@ -154,3 +160,27 @@ def test_of_json_schema_the_newest_is_said_to_be_one_and_nothing_is_claimed_of_i
     registry.known.register("events-value", proto(EVENT))
     ((_, verdict, detail),) = said(config_of(registry, "json_schema"))
     assert (verdict, detail) == ("failed", "the newest: it is one of PROTOBUF, not of JSON Schema")
+
+
+@pytest.mark.parametrize(
+    ("ddl", "why"),
+    [
+        ("id INT NOT NULL, paid DECIMAL(10,2)", ""),
+        ("id INT, paid DOUBLE", "field before.paid: a decimal(10,2) is not read as DOUBLE"),
+        (
+            "id INT, x INT NOT NULL",
+            "Value has no field after.x, which is required",
+        ),
+    ],
+)
+def test_of_debeziums_events_it_is_the_row_that_must_fit(registry: Registry, ddl: str, why: str) -> None:
+    registry.known.register("events-value", {"schema": json.dumps(ENVELOPE)})
+    config = config_of(registry, ddl=ddl, envelope="debezium", kind="upsert", key=["id"])
+    (_, verdict, detail), _ = said(config)
+    assert (verdict, why in detail) == ("failed" if why else "ok", True), detail
+
+
+def test_a_newest_schema_that_is_no_change_events_does_not_fit(registry: Registry) -> None:
+    registry.known.register("events-value", schema({"ts_ms": "long"}))
+    (_, verdict, detail), _ = said(config_of(registry, envelope="debezium", kind="upsert", key=["id"]))
+    assert verdict == "failed" and "the Avro schema is no change event's" in detail
