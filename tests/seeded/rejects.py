@@ -43,6 +43,16 @@ def at_no_place(_right: Any) -> Any:
     return ordering
 
 
+def with_no_past(right: Any) -> Any:
+    def decoder(events: Any, *given: Any) -> Any:
+        from participant.records.envelopes.debezium.order import LogOrder
+
+        events._order = LogOrder()
+        return right(events, *given)
+
+    return decoder
+
+
 def rows_first(right: Any) -> Any:
     """As if what is due by the rows of a batch went before its deletes were looked at."""
 
@@ -180,6 +190,16 @@ BUGS = (
         of(
             "tests/unit/table/hudi/files/test_log_writer.py",
             "test_a_row_that_makes_its_group_due_is_not_undone_by_the_delete_that_came_before_it",
+        ),
+    ),
+    Bug(
+        "where_columns_grow_the_log_begins_anew",
+        "Columns that grow make what was read of the source's log forgotten: a new log is taken for the old one.",
+        Hole.AGAIN,
+        {"participant.records.envelopes.debezium.envelope:ChangeEvents.decoder": with_no_past},
+        of(
+            "tests/unit/participant/records/envelopes/debezium/test_following.py",
+            "test_a_new_log_is_noticed_where_columns_have_grown_in_between",
         ),
     ),
     Bug(

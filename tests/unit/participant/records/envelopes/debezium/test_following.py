@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from confluent_kafka.serialization import MessageField
 from participant.records.avro.events import row_of
 from participant.records.avro.schema import parse
 from participant.records.changes import EVOLVE, HALT, IGNORE
+from participant.records.headers import pack
 from participant.records.port import Decoded, Decoder, LookBack, RecordSpec, nothing
+from participant.records.raw import RawBatch, Values
 from participant.records.registry.settings import RegistrySettings
 from participant.worker.stages import decoder
 from table.port import UPSERT, TableSpec
@@ -227,6 +230,19 @@ def test_columns_from_elsewhere_stay_as_they_are_and_paths_begin_at_the_row(read
     wider = envelope({**FIELDS, "n": "long", "x": "double"})
     found = reads.decode(batch_of([reading.sent(wider, "c", after=row(2, x=0.5))]))
     assert rows(found) == [{"id": 2, "m": 2, "x": 0.5}]
+
+
+def test_of_events_whose_schema_a_header_names_it_is_the_same(reading: Reading) -> None:
+    def named(*values: bytes) -> RawBatch:
+        bare = batch_of([value[5:] for value in values])
+        headers = [pack([("__value_schema_id", value[:5])]) for value in values]
+        return replace(bare, headers=Values.of(headers))
+
+    reads = reading.decoder()
+    delete = reading.sent(NEW, "d", before=row(1, x=0.5))
+    assert plain(reads.decode(named(delete))) == "id INT, n INT"
+    found = reads.decode(named(delete, reading.sent(NEW, "c", after=row(2, x=0.5))))
+    assert rows(found) == [row(1, x=0.5), row(2, x=0.5)]
 
 
 def test_a_new_log_is_noticed_where_columns_have_grown_in_between(reading: Reading) -> None:
