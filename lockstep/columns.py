@@ -18,13 +18,15 @@ from lockstep.errors import ConfigError, Failed
 from participant.records.avro.events import follows_of
 from participant.records.by_schema.following import ADVICE, NoColumn, placed, widened
 from participant.records.errors import NoSuchSchema, RecordsError
-from participant.records.json_schema.registry import JSON
+from participant.records.json_schema.follows import JsonFollows
+from participant.records.json_schema.registry import WHOLE
 from participant.records.port import Follows, FollowsEvents
 from participant.records.protobuf.files import place_of
 from participant.records.protobuf.follows import ProtobufFollows
 from participant.records.protobuf.framing import FIRST
 from participant.records.protobuf.registry import PROTOBUF
 from participant.records.registry.client import AVRO, RegistryClient, SchemaKind
+from participant.records.sources import taken
 from table.errors import TableError
 from table.instants import MissingTable
 from table.kinds import table_kind
@@ -32,7 +34,7 @@ from table.partitioners.expressions import TablePartitions, made_columns, source
 from table.schema import SchemaError, record_schema
 from table.widening import Disunited, ddl_of
 
-KINDS: Mapping[str, SchemaKind] = {"avro": AVRO, "json_schema": JSON, "protobuf": PROTOBUF}
+KINDS: Mapping[str, SchemaKind] = {"avro": AVRO, "json_schema": WHOLE, "protobuf": PROTOBUF}
 WRITE_THEM = "Write record.schema with the columns that the table is to have"
 
 
@@ -81,7 +83,7 @@ def columns_of(
 
     Of a file of Protobuf the message that the subject is called after, else the first. Raises `SchemaError`.
     """
-    if config.record.format == "avro":
+    if config.record.format != "protobuf":
         return _follows(config, texts).columns(number, has)
     which = place_of(texts, subject) or FIRST
     return _follows(config, texts).columns((number, which), has)
@@ -125,8 +127,11 @@ class Told:
 
 
 def _follows(config: Config, texts: tuple[str, ...]) -> Follows:
-    follows = follows_of(config.record.envelope) if config.record.format == "avro" else ProtobufFollows
-    return follows(Told(texts), lambda _key: "")
+    told, record = Told(texts), config.record
+    if record.format == "json_schema":
+        return JsonFollows(told, lambda _key: "", taken(record.columns.items(), record.rest))
+    follows = follows_of(record.envelope) if record.format == "avro" else ProtobufFollows
+    return follows(told, lambda _key: "")
 
 
 def _of_the_table(config: Config) -> pa.Schema:
@@ -171,5 +176,9 @@ def of_the_registry(config: Config) -> tuple[pa.Schema, str]:
             f"record.schema is missing: there is no table at {config.table.path} yet, and the schema "
             f"registry has no subject {' or '.join(subjects)}. Register a schema there, or write "
             "record.schema; where producers name their subjects otherwise, say registry.value_subjects"
+        )
+    if not len(columns):
+        raise ConfigError(
+            f"record.schema is missing, and {', '.join(said_by)} names no field of an object. {WRITE_THEM}"
         )
     return columns, ", ".join(said_by)

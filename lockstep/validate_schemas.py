@@ -20,10 +20,10 @@ from participant.records.changes import HALT, IGNORE
 from participant.records.columns.plan import key_plan, plan
 from participant.records.envelopes.debezium.decoder import DebeziumDecoder
 from participant.records.errors import NoSuchSchema, SchemasUnavailable, UnknownSchema
-from participant.records.json_schema.registry import JSON
+from participant.records.json_schema.registry import JSON, WHOLE
 from participant.records.protobuf.decoder import ProtobufDecoder, ProtobufKeys
 from participant.records.protobuf.files import messages
-from participant.records.registry.client import RegistryClient
+from participant.records.registry.client import RegistryClient, SchemaKind
 from participant.records.sources import taken
 from table.partitioners.expressions import sources_of
 from table.port import UPSERT
@@ -56,10 +56,10 @@ def check_schemas(config: Config) -> Iterator[Check]:
     name = f"schema registry {settings.url}"
     named = {VALUE: config.registry.value_subjects, KEY: config.registry.key_subjects}
     try:
-        clients = {of: RegistryClient(settings, KINDS[of]) for of in dict(_places(config)).values()}
         for place, of in _places(config):
+            client = RegistryClient(settings, _kind(config, place, of))
             for subject in subjects_of(named[place], config.source.topics):
-                yield _subject(config, clients[of], of, place, subject)
+                yield _subject(config, client, of, place, subject)
     except SchemaError as error:
         yield Check(name=name, verdict="failed", detail=str(error))
     except SchemasUnavailable as error:
@@ -75,6 +75,13 @@ def _places(config: Config) -> Iterator[tuple[str, str]]:
         yield KEY, config.record.key_format
 
 
+def _kind(config: Config, place: str, of: str) -> SchemaKind:
+    """As what its schemas are asked for."""
+    if of == "json_schema" and (place == KEY or config.record.changes == IGNORE):
+        return JSON
+    return KINDS[of]
+
+
 def _subject(config: Config, client: RegistryClient, of: str, place: str, subject: str) -> Check:
     name = f"schemas of {subject}"
     try:
@@ -87,16 +94,17 @@ def _subject(config: Config, client: RegistryClient, of: str, place: str, subjec
         )
     except UnknownSchema as why:
         return Check(name=name, verdict="failed", detail=f"the newest: {why}")
-    if KINDS[of] is JSON:
+    if _kind(config, place, of) is JSON:
         return ok(name, f"the newest, schema {number}, is one of JSON; values are not held against it")
     try:
         news = _news(config, number, texts, subject) if place == VALUE else ""
-        if not news:
+        if not news and KINDS[of] is not WHOLE:
             _check(config, of, place, number, texts)
     except SchemaError as error:
         return Check(name=name, verdict="failed", detail=f"the newest: {error}")
     if not news:
-        return ok(name, f"the newest, schema {number}, fits record.schema")
+        has = "has no field that is no column" if KINDS[of] is WHOLE else "fits record.schema"
+        return ok(name, f"the newest, schema {number}, {has}")
     detail = f"the newest, schema {number}, has more than the table: {news}"
     if config.record.changes == HALT:
         return Check(name=name, verdict="warning", detail=f"{detail}. A run halts at the first such record")
@@ -108,7 +116,7 @@ def _news(config: Config, number: int, texts: tuple[str, ...], subject: str) -> 
     if config.record.changes == IGNORE:
         return ""
     has = parse_ddl(config.record.ddl)
-    elsewhere = taken(config.record.columns.items())
+    elsewhere = taken(config.record.columns.items(), config.record.rest)
     wide = wide_enough(config, texts, number, has, subject, elsewhere)
     plan(wide, config.record.columns, config.record.rest)
     more = news(has, wide, within(config, texts, number))

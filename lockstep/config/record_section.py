@@ -81,8 +81,9 @@ class RecordSection(Section):
         alias="schema",
         description=(
             "The columns, in Spark DDL. `NOT NULL` makes a field required. A field of a record is a column "
-            "where it has the same name; others are not read. Of Avro and Protobuf with a registry it may be "
-            "left out: the columns then [follow the schemas](formats.md#columns-that-follow-the-schemas)."
+            "where it has the same name; others are not read. Of Avro, Protobuf and JSON Schema with a "
+            "registry it may be left out: the columns then "
+            "[follow the schemas](formats.md#columns-that-follow-the-schemas)."
         ),
         examples=["event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"],
     )
@@ -106,8 +107,8 @@ class RecordSection(Section):
     on_schema_change: Literal["auto", "evolve", "ignore", "halt"] = Field(
         default="auto",
         description=(
-            "Of Avro and Protobuf with a registry, the rows in Debezium's events of Avro among them, what "
-            "becomes of fields that the table has no column for, "
+            "Of Avro, Protobuf and JSON Schema with a registry, the rows in Debezium's events of Avro among "
+            "them, what becomes of fields that the table has no column for, "
             f"or a narrower one: {meanings(CHANGES)}; `auto`, `evolve` without `record.schema` and `ignore` "
             "with it."
         ),

@@ -69,6 +69,7 @@ FORMATS: Mapping[str, FormatKind] = {
         keys="as `json`, likewise",
         has_settings=True,
         framings=frozenset({"confluent"}),
+        says_columns=True,
         has_rest=True,
     ),
     "string": FormatKind(

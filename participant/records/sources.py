@@ -94,11 +94,11 @@ def parse(text: str) -> Source:
     return Source(kind, path, reads[1].strip() if reads else "")
 
 
-def taken(columns: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """Names of fields that make no column of their own, given `record.columns`: a column of that name comes
-    from elsewhere, or a column of another name is that field.
+def taken(columns: Iterable[tuple[str, str]], rest: str = "") -> frozenset[str]:
+    """Names of fields that make no column of their own, given `record.columns` and `record.rest`: a column of
+    that name comes from elsewhere, or a column of another name is that field.
     """
-    found = set()
+    found = {rest} if rest else set()
     for name, spelled in columns:
         source = parse(spelled)
         found.add(name)

@@ -128,7 +128,7 @@ def decoder(
 
     fixed = {*found, *filter(None, [layout.ordering_field, record.delete_field])}
     halts = record.on_schema_change == HALT
-    elsewhere = taken(record.columns)
+    elsewhere = taken(record.columns, record.rest)
     return FollowingDecoder(schema, wider, values.follows(), fixed=fixed, taken=elsewhere, halts=halts)
 
 

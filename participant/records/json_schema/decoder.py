@@ -3,11 +3,12 @@
 JSON says by itself what it is, so of the schema it is asked only whether the registry has it, and whether it
 is one of JSON: a value that is not as its schema wants is read as it is. That is what Confluent's own reader
 does unless it is told to validate. So a registry that says another schema for an id than before changes
-nothing here.
+nothing here; where columns follow the schemas, it stops whoever looks at them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -22,13 +23,17 @@ from participant.records.port import Decoded, Decoder, KeyReader
 from participant.records.raw import RawBatch
 from participant.records.rejects import ABOUT_KEY, Rejects
 from table.rows import Tombstones
+from table.schema import SchemaError
 
 
 class KnownSchemas:
-    """Which schemas there are. Not for several threads."""
+    """Which schemas there are. Not for several threads.
 
-    def __init__(self, schemas: Schemas) -> None:
-        self._schemas = schemas
+    `check`: looks at one, with what it refers to. Raises `SchemaError` where values of it are no rows.
+    """
+
+    def __init__(self, schemas: Schemas, check: Callable[[tuple[str, ...]], None] | None = None) -> None:
+        self._schemas, self._check = schemas, check
         self._why: dict[SchemaKey, str] = {}
 
     def why_not(self, key: SchemaKey) -> str:
@@ -43,8 +48,10 @@ class KnownSchemas:
 
     def _asked(self, key: SchemaKey) -> str:
         try:
-            self._schemas.find(key)
-        except UnknownSchema as why:
+            texts = self._schemas.find(key)
+            if self._check is not None:
+                self._check(texts)
+        except (UnknownSchema, SchemaError) as why:
             return f"{spelled(key)} cannot be read by: {why}"
         except ChangedSchema:
             return ""

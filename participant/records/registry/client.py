@@ -67,6 +67,8 @@ class SchemaKind:
     that was asked for. None: the text alone. Raises `SchemasUnavailable` for another spelling."""
     references: bool = True
     """Whether what a schema refers to is asked for as well."""
+    kept_as: str = ""
+    """Before an id, in the names of the files that keep them: what is told of an id is another kind's not."""
     alike: Callable[[str, str], bool] = alike_json
     """Whether two of what is told are one schema, however they are spelled."""
 
@@ -276,7 +278,7 @@ class RegistrySchemas:
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = RegistryClient(settings, kind)
-        self._alike = kind.alike
+        self._alike, self._kept_as = kind.alike, kind.kept_as
         self._kept = KeptSchemas(folder_of(settings.cache_folder, settings.urls))
         self._now_s = now_s
         self._away_until_s = 0.0
@@ -289,7 +291,8 @@ class RegistrySchemas:
         """See `participant.records.by_schema.one_by_one.Schemas`."""
         if isinstance(key, bytes):
             raise UnknownSchema("a registry knows no fingerprints")
-        kept = self._kept.read(str(key))
+        name = f"{self._kept_as}{key}"
+        kept = self._kept.read(name)
         if kept is not None and self._now_s() < self._away_until_s:
             return kept
         if key in self._unknown:
@@ -318,12 +321,12 @@ class RegistrySchemas:
         if kept is not None and not self._is_same(kept, told):
             raise ChangedSchema(
                 f"the schema registry has another schema {key} than it had before, which is kept in "
-                f"{self._kept.path(str(key))}: it was set up anew, or registry.url leads to another one. "
+                f"{self._kept.path(name)}: it was set up anew, or registry.url leads to another one. "
                 "Which of the two this record was written by nobody can tell; where it is the new one, "
                 "remove that file, on every host of a worker"
             )
         if kept is None:
-            self._kept.write(str(key), told)
+            self._kept.write(name, told)
         return told
 
     def _is_same(self, kept: tuple[str, ...], told: tuple[str, ...]) -> bool:

@@ -89,6 +89,84 @@ def test_of_protobuf_they_are_those_of_the_first_message(registry: Registry, tmp
     assert parse_ddl(found.config.record.ddl) == parse_ddl("id STRING, n DECIMAL(20,0)")
 
 
+def register_json(registry: Registry, subject: str, references: Any = None, **fields: Any) -> None:
+    text = json.dumps({"type": "object", "properties": fields})
+    asked = {"schema": text, "schemaType": "JSON", "references": references or []}
+    registry.known.register(subject, asked)
+
+
+def test_of_json_schema_they_are_those_that_its_properties_say(registry: Registry, tmp_path: Path) -> None:
+    """What it refers to is asked for as well."""
+    register_json(registry, "money", amount={"type": "number"})
+    price = {"oneOf": [{"type": "null"}, {"$ref": "money.json"}]}
+    reference = {"name": "money.json", "subject": "money", "version": 1}
+    register_json(registry, "events-value", [reference], id={"type": "string"}, price=price)
+    asked = config_of(registry, tmp_path, of="json_schema")
+    assert asked.record.changes == EVOLVE
+    found = begun(asked)
+    assert parse_ddl(found.config.record.ddl) == parse_ddl("id STRING, price STRUCT<amount: DOUBLE>")
+    assert found.said_by == "schema 2 (events-value)"
+    assert found.config.record_spec().follows
+    assert (told(asked) or found).said_by == found.said_by
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        (
+            {"id": {"type": ["string", "integer"]}},
+            r"schema 1 \(events-value\) does not do: field id: integer",
+        ),
+        ({}, "names no field of an object"),
+    ],
+)
+def test_a_json_schema_without_columns_to_begin_with_is_refused_with_what_to_do(
+    registry: Registry, tmp_path: Path, fields: Any, why: str
+) -> None:
+    register_json(registry, "events-value", **fields)
+    with pytest.raises(ConfigError, match=why) as caught:
+        begun(config_of(registry, tmp_path, of="json_schema"))
+    assert "Write record.schema" in str(caught.value)
+
+
+def test_of_json_schema_fields_that_other_columns_come_from_are_not_looked_at(
+    registry: Registry, tmp_path: Path
+) -> None:
+    trace = {"trace-id": {"type": "string"}}
+    register_json(registry, "events-value", id={"type": "string"}, more={"type": "boolean"}, **trace)
+    settings = {"schema": "id STRING, trace STRING, extra STRING", "rest": "extra"}
+    mapped = config_of(
+        registry,
+        tmp_path,
+        of="json_schema",
+        on_schema_change="evolve",
+        columns={"trace": "value.trace-id"},
+        **settings,
+    )
+    (check,) = check_schemas(mapped)
+    assert check.detail == "the newest, schema 1, has more than the table: more BOOLEAN, which a run adds"
+
+
+def test_of_json_schema_validate_says_what_a_run_would_add_and_what_no_column_holds(
+    registry: Registry, tmp_path: Path
+) -> None:
+    register_json(registry, "events-value", id={"type": "string"})
+    (columns,), resolved = check_columns(config_of(registry, tmp_path, of="json_schema"))
+    assert resolved is not None
+    assert (columns.verdict, columns.detail) == ("ok", "those of schema 1 (events-value): id STRING")
+    (check,) = check_schemas(resolved)
+    assert check.detail == "the newest, schema 1, has no field that is no column"
+    register_json(registry, "events-value", id={"type": "string"}, n={"type": "integer"})
+    (check,) = check_schemas(resolved)
+    assert check.detail == "the newest, schema 2, has more than the table: n BIGINT, which a run adds"
+    register_json(registry, "events-value", id={"type": "string"}, u={})
+    (check,) = check_schemas(resolved)
+    assert (check.verdict, check.detail) == ("failed", "the newest: field u: no type goes into no column")
+    halts = config_of(registry, tmp_path, of="json_schema", schema="id STRING", on_schema_change="ignore")
+    (check,) = check_schemas(halts)
+    assert check.detail == "the newest, schema 3, is one of JSON; values are not held against it"
+
+
 def test_subjects_are_named_as_producers_name_them(registry: Registry, tmp_path: Path) -> None:
     """As RecordNameStrategy and TopicRecordNameStrategy do."""
     register(registry, "shop.Order", id="string", n="int")
