@@ -12,7 +12,8 @@ from lockstep.config import load
 from lockstep.config.kafka import checked_kafka
 from lockstep.config.values import check_topic
 from lockstep.errors import EXIT_WELL, ConfigError
-from lockstep.infer.infer import infer, told
+from lockstep.infer.infer import infer, told_or_not
+from lockstep.infer.report import Inferred, Told
 from lockstep.infer.sample import Limits
 from lockstep.output import Output
 
@@ -55,7 +56,8 @@ def command(
 
     Records are objects in JSON, behind a schema registry's id as well (json_schema).
 
-    Of Avro and Protobuf no record is read: the columns are those of the registry's newest schemas.
+    Of Avro, Protobuf and json_schema no record is read where the registry says the columns: they are
+    those of its newest schemas. Where it does not, records of json_schema are.
     """
     config = load(config_path, sets=sets, defaults=PLACEHOLDERS, with_schema=False)
     for topic in topics:
@@ -66,6 +68,12 @@ def command(
     if topics:
         config = config.model_copy(update={"source": config.source.model_copy(update={"topics": topics})})
     limits = Limits(records=records, oldest=oldest)
-    found = told(config) or infer(config, checked_kafka(config), config.source.topics, limits)
+    found: Told | Inferred
+    by_registry, why_not = told_or_not(config)
+    if by_registry is not None:
+        found = by_registry
+    else:
+        found = infer(config, checked_kafka(config), config.source.topics, limits)
+        found.proposal.notes.extend(filter(None, [why_not.rstrip(".")]))
     output.document(found.to_json(), lambda: Text(found.to_text(), no_wrap=True, overflow="ignore"))
     return EXIT_WELL

@@ -299,8 +299,8 @@ def _somebody_says_what_columns_there_are(config: Config) -> Iterator[Problem]:
     if not record.ddl and not record.names_schemas:
         sentence = (
             'missing; write the columns in Spark DDL, "event_id STRING, amount DOUBLE": only the schemas of '
-            'Avro, Protobuf and JSON in a registry (record.framing = "confluent"; of Debezium\'s events those '
-            "of Avro) say which there are"
+            'Avro, Protobuf and JSON in a registry (record.framing = "confluent"; of Debezium\'s events '
+            "those of Avro) say which there are"
         )
         yield Problem(settings=("record.schema", "record.format"), sentence=sentence)
     if not record.ddl and record.names_schemas and record.columns:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from lockstep.config import Config
-from lockstep.errors import ConfigError
+from lockstep.errors import ConfigError, Failed
 from lockstep.infer.columns import proposed
 from lockstep.infer.report import Inferred, Told
 from lockstep.infer.sample import Limits, sample
@@ -34,6 +34,16 @@ def told(config: Config) -> Told | None:
     return Told(said_by=said_by, ddl=",\n".join(ddl_of([one]) for one in columns))
 
 
+def told_or_not(config: Config) -> tuple[Told | None, str]:
+    """The same; of values that say themselves what they are also why a registry says nothing of them."""
+    try:
+        return told(config), ""
+    except (ConfigError, Failed) as why:
+        if config.record.format != FRAMED:
+            raise
+        return None, f"the schema registry says no columns, so records were looked at: {why}"
+
+
 def infer(config: Config, kafka: Mapping[str, str], topics: Sequence[str], limits: Limits) -> Inferred:
     """`kafka`: with secrets resolved. Raises as `sample` does, and `ConfigError` for what is not inferred."""
     record = config.record
@@ -42,7 +52,7 @@ def infer(config: Config, kafka: Mapping[str, str], topics: Sequence[str], limit
         what = f"{record.envelope} events" if record.envelope != "none" else record.format
         raise ConfigError(
             f"of {what} no schema is inferred: it is of records that are objects in JSON, each of them a "
-            "row, and of Avro and Protobuf a schema registry says it"
+            "row, and of Avro, Protobuf and JSON Schema a registry says it"
         )
     broker = Broker(kafka=kafka, group=config.group_id, reader=config.source.reader)
     found = sample(broker, topics, limits, headers=framed)

@@ -146,7 +146,7 @@ def test_of_avro_the_registry_says_the_columns_and_no_record_is_read(
 def test_of_json_of_a_registry_what_stands_behind_the_ids_is_read(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
-    """By an id before the value, or in a header. The registry is not asked."""
+    """By an id before the value, or in a header, where the registry says nothing."""
     rows = [json.dumps({"id": n, "x": {"y": n / 2}}).encode() for n in range(300)]
     produce(broker, topic, [*(b"\0\0\0\0\x07" + one for one in rows), None, b"{}", b"\0\0\0\0\x07[]"])
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
@@ -169,6 +169,9 @@ def test_of_json_of_a_registry_what_stands_behind_the_ids_is_read(
         ]
         assert (document["records"], document["without_value"]) == (304, 1)
         assert (document["rows"], sum(document["no_objects"].values())) == (301, 2)
+        assert document["notes"][-1].startswith(
+            "the schema registry says no columns, so records were looked at"
+        )
     refused = CliRunner().invoke(command, ["-c", str(file(tmp_path, broker, topic, format="string"))])
     assert isinstance(refused.exception, ConfigError) and "of string no schema" in str(refused.exception)
 

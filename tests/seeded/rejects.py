@@ -194,7 +194,7 @@ BUGS = (
     ),
     Bug(
         "where_columns_grow_the_log_begins_anew",
-        "Columns that grow make what was read of the source's log forgotten: a new log is taken for the old one.",
+        "Columns that grow make what was read of the source's log forgotten: a new log passes for the old.",
         Hole.AGAIN,
         {"participant.records.envelopes.debezium.envelope:ChangeEvents.decoder": with_no_past},
         of(
