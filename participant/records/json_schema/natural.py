@@ -252,11 +252,12 @@ class _Types:
         """Fields that are named for some values only."""
         asked = [one for part in whole.parts for one in _conditional(part)]
         found: set[str] = set()
-        for part in asked:
-            for one in self._documents.whole([part], path).parts:
+        while asked:
+            for one in self._documents.whole([asked.pop()], path).parts:
                 properties = one.value("properties", dict) or {}
                 self._documents.look(path, 1 + len(properties))
                 found.update(properties)
+                asked += _conditional(one)
         return found
 
     def named(self, name: str, path: str) -> str:

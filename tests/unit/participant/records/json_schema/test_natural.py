@@ -192,6 +192,10 @@ def test_a_column_becomes_wider_where_the_table_can(schema: Any, has: str, wide:
             {**of_objects(y=TEXT), "anyOf": [of_objects(z=TEXT), {"required": ["y"]}]},
             "field x.z: it is named for some values only, by a choice or a condition, and so goes into no",
         ),
+        (
+            {**of_objects(y=TEXT), "anyOf": [{"anyOf": [of_objects(z=TEXT), {}]}, {}]},
+            "field x.z: it is named for some values only",
+        ),
         ({**of_objects(y=TEXT), "if": {}, "then": of_objects(z=TEXT)}, "field x.z: it is named for some"),
         ({**of_objects(y=TEXT), "else": of_objects(z=TEXT)}, "field x.z: it is named for some values only"),
         ({**of_objects(y=TEXT), "dependentSchemas": {"y": of_objects(z=TEXT)}}, "field x.z: it is named for"),
