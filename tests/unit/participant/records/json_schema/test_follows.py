@@ -264,6 +264,17 @@ def test_columns_from_elsewhere_and_what_is_left_over_stay_as_they_are(
     ]
 
 
+def test_numbers_that_connect_means_as_times_become_some_by_columns_from_elsewhere(
+    registry: Registry, made: Made
+) -> None:
+    at = {"type": "integer", "connect.type": "int64", "title": "org.apache.kafka.connect.data.Timestamp"}
+    number = register(registry, schema_of(id=TEXT, at=at, then=at))
+    reads = made("id STRING, at TIMESTAMP", columns=(("at", "value.at as MILLIS"),))
+    decoded = reads.decode(batch([value(number, id="a", at=1, then=2)]))
+    assert plain(decoded.table) == "id STRING, at TIMESTAMP, then BIGINT"
+    assert str(decoded.table.column("at")[0]) == "1970-01-01 00:00:00.001000+00:00"
+
+
 def test_of_an_upsert_table_records_without_a_value_are_deletes_as_before(
     registry: Registry, made: Made
 ) -> None:

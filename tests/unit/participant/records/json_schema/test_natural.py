@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from random import Random
 from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
@@ -376,3 +377,49 @@ def test_no_schema_takes_more_than_so_much_time_and_memory(name: str) -> None:
 def test_a_schema_of_a_thousand_fields_is_read() -> None:
     found = columns(of_objects(**{f"c{n}": {"type": ["integer", "null"]} for n in range(1_000)}))
     assert found == parse_ddl(ddl_of(found)) and len(found) == 1_000
+
+
+WORDS_OF_SCHEMAS = (
+    *("type", "properties", "items", "prefixItems", "additionalProperties", "patternProperties", "enum"),
+    *("const", "oneOf", "anyOf", "allOf", "$ref", "$id", "id", "$defs", "definitions", "then", "else"),
+    *("dependencies", "dependentSchemas", "format", "connect.type", "connect.index", "title", "a", "b"),
+)
+VALUES: tuple[Any, ...] = (
+    *("string", "integer", "number", "null", "object", "array", "int32", "bytes", "date", "#", "#/$defs/a"),
+    *("#/properties/a", "x.json", "a b", "", None, True, False, 0, -1, 1.5, 10**30, [], {}),
+    *(TEXT, NULL, {"type": "integer"}, {"items": TEXT}, {"additionalProperties": TEXT}, of_objects(a=TEXT))
+    * 15,
+)
+
+
+def anything(random: Random, depth: int) -> Any:
+    """JSON that is made of what schemas are made of, mostly in the wrong places."""
+    choice = random.random()
+    if depth == 0 or choice < 0.3:
+        return random.choice(VALUES)
+    count = random.randrange(4)
+    if choice < 0.45:
+        return [anything(random, depth - 1) for _ in range(count)]
+    return {random.choice(WORDS_OF_SCHEMAS): anything(random, depth - 1) for _ in range(count)}
+
+
+def test_whatever_json_stands_for_a_schema_it_has_columns_or_is_refused() -> None:
+    random, found, refused = Random(20), 0, 0
+    for _ in range(5_000):
+        schema = {
+            "type": "object",
+            "properties": {name: anything(random, 4) for name in ("a", "b")},
+            "$defs": {"a": anything(random, 3)},
+            **({"allOf": [anything(random, 4)]} if random.random() < 0.2 else {}),
+        }
+        others = [spelled(json.dumps(anything(random, 3)), "x.json")]
+        has = random.choice(("", "a STRING", "a STRUCT<a: INT>, b MAP<STRING,INT>", "a ARRAY<DATE>"))
+        try:
+            made = columns(schema, has, *others)
+        except SchemaError as why:
+            assert str(why)
+            refused += 1
+            continue
+        assert not len(made) or parse_ddl(ddl_of(made)) == made
+        found += 1
+    assert found > 200 and refused > 200
