@@ -95,11 +95,12 @@ def wide_enough(
     number: int,
     has: pa.Schema,
     subject: str = "",
-    taken: Collection[str] = (),
+    elsewhere: Collection[str] = (),
 ) -> pa.Schema:
-    """`has`, with all of those. `taken`: by columns from elsewhere. Raises `SchemaError`."""
+    """`has`, with all of those. `elsewhere`: fields that other columns take. Raises `SchemaError`."""
     try:
-        return widened(has, columns_of(config, texts, number, has, subject), fixed_columns(config), taken)
+        wanted = columns_of(config, texts, number, has, subject)
+        return widened(has, wanted, fixed_columns(config), elsewhere)
     except (NoColumn, Disunited) as why:
         raise SchemaError(placed(why, within(config, texts, number))) from why
 

@@ -13,7 +13,7 @@ from lockstep.config.registry_section import asks_a_registry, subjects_of
 from lockstep.errors import LockstepError
 from lockstep.validate import Check, ok
 from participant.records.avro.decoder import AvroDecoder, AvroKeys
-from participant.records.avro.events import DEBEZIUM, row_of
+from participant.records.avro.events import row_of
 from participant.records.avro.schema import parse
 from participant.records.by_schema.following import news
 from participant.records.changes import HALT, IGNORE
@@ -21,6 +21,7 @@ from participant.records.columns.plan import key_plan, plan
 from participant.records.envelopes.debezium.decoder import DebeziumDecoder
 from participant.records.errors import NoSuchSchema, SchemasUnavailable, UnknownSchema
 from participant.records.json_schema.registry import JSON, WHOLE
+from participant.records.kinds import DEBEZIUM
 from participant.records.protobuf.decoder import ProtobufDecoder, ProtobufKeys
 from participant.records.protobuf.files import messages
 from participant.records.registry.client import RegistryClient, SchemaKind

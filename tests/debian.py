@@ -6,15 +6,14 @@ their own, once for a machine. Where that cannot be, `NotToBeHad` says what to i
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from control_topic.cache_folder import default_cache
+from tests.cached import alone
 
 PACKAGES_S_MAX = 600
 PACKAGES_MAX = 300
@@ -80,19 +79,11 @@ def unpacked(package: str, *beside: str) -> Path:
     folder = default_cache() / "debian" / package
     done = folder / ".unpacked"
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder / ".lock"):
+    with alone(folder / ".lock"):
         if not done.exists():
             _fetch(folder, (package, *beside))
             done.touch()
     return folder
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Two processes of one test run want the same package at once."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _fetch(folder: Path, wanted: Sequence[str]) -> None:

@@ -6,16 +6,13 @@ stores and of tables on them meet it instead of SeaweedFS.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from control_topic.cache_folder import default_cache
 from lockstep.launch.local_server import HOST
 from lockstep.stores.local import ACCESS_KEY, REGION, SECRET_KEY, S3Server, S3ServerError
+from tests.cached import last_words, once
 
 CHOSEN = "LOCKSTEP_S3_SERVER"
 """The environment's variable by which a test session has this server for SeaweedFS: `minio`."""
@@ -62,39 +59,19 @@ class MinioServer(S3Server):
             "MINIO_BROWSER": "off",
             "MINIO_CI_CD": "on",  # the disk of the system may hold its data
         }
-        env = ["/usr/bin/env", *(f"{name}={value}" for name, value in settings.items())]
-        self._spawn([*env, self._binary, "server", "--quiet", "--address", f"{HOST}:{self.port}", str(data)])
+        command = [self._binary, "server", "--quiet", "--address", f"{HOST}:{self.port}", str(data)]
+        self._spawn(command, settings)
 
 
 def installed() -> Path:
-    """The binary in the cache; built where it is not there. Of several processes one builds it."""
-    cache = default_cache()
-    target = cache / f"minio-{VERSION}" / "minio"
-    if target.exists():
-        return target
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / f"{target.parent.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not target.exists():
-            _build(cache / f"building-{target.parent.name}", target)
-    return target
+    """The binary in the cache; built where it is not there."""
+    return once(f"minio-{VERSION}", "minio", _build)
 
 
-def _build(scratch: Path, target: Path) -> None:
+def _build(folder: Path) -> None:
     go = shutil.which("go")
     if go is None:
         raise S3ServerError("MinIO is built by Go, which is not installed: install golang")
-    shutil.rmtree(scratch, ignore_errors=True)
-    done = subprocess.run(
-        [go, "install", PACKAGE],
-        env={**os.environ, "GOBIN": str(scratch)},
-        capture_output=True,
-        text=True,
-        timeout=BUILD_TIMEOUT_S,
-        check=False,
-    )
-    if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
+    said = last_words([go, "install", PACKAGE], timeout_s=BUILD_TIMEOUT_S, environment={"GOBIN": str(folder)})
+    if said:
         raise S3ServerError(f"{PACKAGE} could not be built, Go said: {said}")
-    shutil.rmtree(target.parent, ignore_errors=True)
-    scratch.rename(target.parent)

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator
 
 from lockstep.errors import Failed
+from participant.worker.shared import WHAT_TO_DO
 from table.errors import TableError
 from table.store.location import Location, store_at
 from table.store.probe import PREFIX, nearest, probe
@@ -69,9 +70,7 @@ def check_shared(looks: list[tuple[str, bool]], path: str) -> None:
     others = sorted({host for host, sees in looks if not sees})
     if others:
         raise Failed(
-            f"an executor on {', '.join(others)} does not see what the driver writes at {path}: what is at "
-            "file:// must be on a file system that driver and all workers share under one path: mount it on "
-            "all machines, or keep the table in an object store or on HDFS"
+            f"an executor on {', '.join(others)} does not see what the driver writes at {path}. {WHAT_TO_DO}"
         )
 
 

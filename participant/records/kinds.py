@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from participant.records.port import RecordSpec
 
+DEBEZIUM = "debezium"
+"""The envelope of that name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatKind:
@@ -117,7 +120,7 @@ class EnvelopeKind:
 
 ENVELOPES: Mapping[str, EnvelopeKind] = {
     "none": EnvelopeKind(made_by="participant.records.envelopes.plain:Plain", meaning="it is the row"),
-    "debezium": EnvelopeKind(
+    DEBEZIUM: EnvelopeKind(
         made_by="participant.records.envelopes.debezium.envelope:ChangeEvents",
         meaning=(
             "it is a change event of Debezium's, with or without its schema, which says what became of a "

@@ -10,6 +10,11 @@ from table.port import TableLayout
 from table.service.place import is_noted
 from table.store.settings import StoreSettings
 
+WHAT_TO_DO = (
+    "What is at file:// must be on a file system that driver and all workers share under one path: mount it "
+    "on all machines, or keep the table in an object store or on HDFS"
+)
+
 log = logging.getLogger(__name__)
 
 
@@ -32,7 +37,5 @@ def unshared(layout: TableLayout, storage: StoreSettings | None, pipeline: str) 
         return ""
     return (
         f"the folder {layout.path} on {socket.gethostname()} is not the one that the driver has: the note "
-        f"that the driver has just left in {notes.place()} is not there. What is at file:// must be on a "
-        "file system that driver and all workers share under one path: mount it on all machines, or keep "
-        "the table in an object store or on HDFS"
+        f"that the driver has just left in {notes.place()} is not there. {WHAT_TO_DO}"
     )

@@ -8,21 +8,19 @@ therefore was never tried.
 
 from __future__ import annotations
 
-import fcntl
 import http.client
 import shutil
-import subprocess
 from collections.abc import Callable
 from email.utils import formatdate
 from importlib.util import find_spec
 from pathlib import Path
 
-from control_topic.cache_folder import default_cache
 from lockstep.errors import Failed
 from lockstep.launch.local_server import HOST, LocalServer, free_port
 from table.store.objects.settings import AccountKey, ObjectSettings
 from tests.azure.front import Front
 from tests.azure.signed import signature
+from tests.cached import last_words, once
 
 VERSION = "3.37.0"
 """Of Azurite, as package.json has it."""
@@ -92,10 +90,10 @@ class AzureServer(LocalServer):
     def _launch(self) -> None:
         self._behind = self._behind or free_port(AzureServerError)
         options = ("--inMemoryPersistence", "--disableTelemetry", "--silent", "--skipApiVersionCheck")
-        env = ["/usr/bin/env", f"AZURITE_ACCOUNTS={ACCOUNT}:{KEY}"]
         address = ("--blobHost", HOST, "--blobPort", str(self._behind))
         kept = ("--blobKeepAliveTimeout", str(KEPT_S))
-        self._spawn([*env, *self._command, *address, *kept, *options])
+        accounts = {"AZURITE_ACCOUNTS": f"{ACCOUNT}:{KEY}"}
+        self._spawn([*self._command, *address, *kept, *options], accounts)
         self._front = Front(self.port, self._behind, account=ACCOUNT, key=KEY)
 
     def _asker(self) -> Callable[[], bool]:
@@ -123,39 +121,20 @@ def _node() -> Path:
 
 
 def installed() -> Path:
-    """Azurite's folder in the cache; downloaded where it is not there. It appears whole or not at all, and of
-    several processes one downloads.
-    """
-    cache = default_cache()
-    target = cache / f"azurite-{VERSION}"
-    found = target / "node_modules" / "azurite"
-    if found.is_dir():
-        return found
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / f"{target.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not found.is_dir():
-            _install(cache / f"installing-{target.name}", target)
-    return found
+    """Azurite's folder in the cache; downloaded where it is not there."""
+    return once(f"azurite-{VERSION}", "node_modules/azurite", _install)
 
 
-def _install(scratch: Path, target: Path) -> None:
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
+def _install(folder: Path) -> None:
+    folder.mkdir()
     for name in ("package.json", "package-lock.json"):
-        shutil.copy(HERE / name, scratch)
+        shutil.copy(HERE / name, folder)
     node = _node()
     npm = [str(node / "bin" / "node"), str(node / "lib/node_modules/npm/bin/npm-cli.js")]
-    done = subprocess.run(
+    said = last_words(
         [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev"],
-        cwd=scratch,
-        capture_output=True,
-        text=True,
-        timeout=INSTALL_TIMEOUT_S,
-        check=False,
+        timeout_s=INSTALL_TIMEOUT_S,
+        folder=folder,
     )
-    if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
+    if said:
         raise AzureServerError(f"Azurite {VERSION} could not be installed, npm said: {said}")
-    shutil.rmtree(target, ignore_errors=True)
-    scratch.rename(target)

@@ -16,13 +16,12 @@ from participant.records.avro.datum import Read
 from participant.records.avro.follows import AvroFollows
 from participant.records.avro.natural import columns_of
 from participant.records.avro.schema import Node, parse
-from participant.records.by_schema.framing import SchemaKey, confluent
+from participant.records.by_schema.framing import SchemaKey
 from participant.records.by_schema.misread import Misread
 from participant.records.by_schema.one_by_one import READERS_MAX, Schemas
-from participant.records.headers import first
+from participant.records.kinds import DEBEZIUM
 from table.schema import SchemaError
 
-DEBEZIUM = "debezium"
 OP, AFTER = "op", "after"
 SIDES = (AFTER, "before")
 """Fields that hold a row, the first that there is counts."""
@@ -53,7 +52,7 @@ class AvroEventFollows(AvroFollows):
             if len(self._readers) >= READERS_MAX:
                 self._readers.clear()
             self._readers[key] = row_reader(parse(self._schemas.find(key)), LOOKED_AT)
-        at = confluent(value, first(headers, self.header, self._mark))[1]
+        at = self._split(value, headers)[1]
         try:
             event, _ = self._readers[key](value, at)
         except (Misread, IndexError):

@@ -2,50 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pyarrow as pa
 
 from participant.records.avro.natural import columns_of
 from participant.records.avro.schema import parse
-from participant.records.by_schema.framing import (
-    BY_ID,
-    ID_BYTES,
-    VALUE_HEADER,
-    SchemaKey,
-    confluent,
-    spelled,
-)
-from participant.records.by_schema.misread import Misread
-from participant.records.by_schema.one_by_one import Schemas
-from participant.records.headers import first
+from participant.records.by_schema.follows import FollowsById
+from participant.records.by_schema.framing import SchemaKey
 
 
-class AvroFollows:
-    """See `participant.records.port.Follows`. `known_as`: a schema's subject and version, for people."""
-
-    header = VALUE_HEADER
-    alike_bytes = 1 + ID_BYTES
-
-    def __init__(self, schemas: Schemas, known_as: Callable[[SchemaKey], str]) -> None:
-        self._schemas, self._known_as = schemas, known_as
-        self._mark = self.header.encode()
-
-    def is_alike(self, head: bytes) -> bool:
-        """See `Follows`: a byte 0 and an id."""
-        return head[0] == BY_ID
-
-    def key(self, value: bytes, headers: bytes | None) -> SchemaKey:
-        """See `Follows`."""
-        if not value:
-            raise Misread("empty value")
-        return confluent(value, first(headers, self.header, self._mark))[0]
+class AvroFollows(FollowsById):
+    """See `participant.records.port.Follows`."""
 
     def columns(self, key: SchemaKey, has: pa.Schema) -> pa.Schema:
         """See `Follows`."""
         return columns_of(parse(self._schemas.find(key)), has)
-
-    def spelled(self, key: SchemaKey) -> str:
-        """See `Follows`."""
-        known = self._known_as(key)
-        return f"{spelled(key)} ({known})" if known else spelled(key)
