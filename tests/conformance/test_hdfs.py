@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import stat
@@ -14,20 +15,22 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hdfs_native import Client, WriteOptions
+from hdfs_native import AsyncClient, Client, WriteOptions
 
 from lockstep.stores.hdfs import HdfsServer
 from table.errors import Refused
 from table.store.hdfs.settings import HdfsSettings
+from table.store.hdfs.sink import HdfsSink
 from table.store.hdfs.store import HdfsStore
 from table.store.location import store_at
 from table.store.paths import DRAFT
 from table.store.port import OutcomeUnknown
 from tests.faults.data_node import DataNode
-from tests.hdfs_fixture import new_store
+from tests.hdfs_fixture import new_store, store_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("hdfs")]
 
@@ -222,19 +225,19 @@ def test_a_data_node_that_stands_still_keeps_none_of_the_files_that_are_closed_a
 class Unlucky:
     """A real client; the name node names a dead data node for the first `times` blocks that are asked for."""
 
-    def __init__(self, client: Client, times: int) -> None:
+    def __init__(self, client: AsyncClient, times: int) -> None:
         self._client = client
         self.inner = self
         self.left = times
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
+        return getattr(self._client.inner, name)
 
-    def create(self, path: str, options: WriteOptions) -> Any:
-        writer = self._client.inner.create(path, options)
+    async def create(self, path: str, options: WriteOptions) -> Any:
+        writer = await self._client.inner.create(path, options)
         return self if self._refuses() else writer
 
-    def write(self, data: bytes) -> int:
+    async def write(self, data: bytes) -> int:
         raise OSError("Connection refused (os error 111)")
 
     def _refuses(self) -> bool:
@@ -245,8 +248,8 @@ class Unlucky:
 def test_a_file_gets_through_though_the_name_node_names_a_dead_data_node_many_times(store: HdfsStore) -> None:
     """Of three nodes it names the dead one in every third attempt, by chance: seen on a real one, and here
     as often as it takes."""
-    client = Unlucky(store._calls.client(), times=16)
-    store._calls._client = client  # type: ignore[assignment]
+    client = Unlucky(store._calls.writing(), times=16)
+    store._calls._writing = client  # type: ignore[assignment]
     store.put("one", b"1")
     assert client.left < 0
     assert store.read("one", bytes_max=MAX) == b"1"
@@ -257,9 +260,129 @@ def test_a_file_that_no_data_node_takes_is_given_up_with_the_reason(
     store: HdfsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("table.store.hdfs.writing.PAUSE_MAX_S", 0.01)
-    store._calls._client = Unlucky(store._calls.client(), times=1_000)  # type: ignore[assignment]
+    store._calls._writing = Unlucky(store._calls.writing(), times=1_000)  # type: ignore[assignment]
     with pytest.raises(ConnectionError, match="HDFS cannot be reached"):
         store.put("one", b"1")
+
+
+def test_a_file_is_closed_though_its_first_closing_was_given_up_before_the_name_node_knew_its_length(
+    store: HdfsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lease is recovered then, which is not asked of the cluster again soon."""
+    monkeypatch.setattr("table.store.hdfs.closing.AGAIN_FIRST_S", 0.0)
+    monkeypatch.setattr("table.store.hdfs.closing.SYNCS", 0.0)
+    monkeypatch.setattr("table.store.hdfs.closing.AGAIN_SUM_S", 0.1)
+    content = os.urandom(5 << 20)
+    with closing(store.sink("one")) as sink:
+        sink.write(content)
+    assert store.read("one", bytes_max=MAX) == content
+    assert store._calls.unhurried
+    store.date("one")  # which only a closed file lets happen
+
+
+@pytest.mark.parametrize("size_bytes", [1, 1_000, (4 << 20) + 1, 130 << 20])
+def test_a_file_is_whole_however_often_the_name_node_is_asked_to_close_it(
+    store: HdfsStore, size_bytes: int
+) -> None:
+    content = os.urandom(1_000) * (size_bytes // 1_000 + 1)
+    content = content[:size_bytes]
+
+    def write(number: int) -> None:
+        with closing(store.sink(f"{number}")) as sink:
+            sink.write(content)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(2 if size_bytes > MAX else 40)))
+    for name in store.names():
+        assert store.read(name, bytes_max=1 << 28) == content
+        store.date(name)
+
+
+class Late:
+    """A real writer; its first `close` is carried out, and does not end."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+        self._asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._writer, name)
+
+    async def close(self) -> None:
+        self._asked += 1
+        if self._asked == 1:
+            await self._writer.close()
+            await asyncio.sleep(60.0)
+        raise RuntimeError('RPCError("org.apache.hadoop.hdfs.server.namenode.LeaseExpiredException", "no")')
+
+
+def test_a_file_is_closed_of_which_the_name_node_has_said_so_too_late(store: HdfsStore) -> None:
+    sink = store.sink("one")
+    sink.write(b"1" * 100)
+    assert isinstance(sink, HdfsSink) and sink._file is not None
+    sink._file._writer = Late(sink._file._writer)
+    sink.close()
+    assert store.read("one", bytes_max=MAX) == b"1" * 100
+
+
+class Short:
+    """A real client; of a file that is closed it says that a byte of it is missing."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def get_file_info(self, path: str) -> Any:
+        found = await self._client.get_file_info(path)
+        return SimpleNamespace(length=found.length - 1)
+
+
+def test_a_file_that_has_lost_some_of_what_was_written_is_not_taken_for_whole(store: HdfsStore) -> None:
+    sink = store.sink("one")
+    sink.write(b"1" * (5 << 20))
+    assert isinstance(sink, HdfsSink) and sink._file is not None
+    sink._file._writer = Late(sink._file._writer)
+    sink._file._client = Short(sink._file._client)
+    with pytest.raises(ConnectionError, match="5242880 bytes were synced, and 5242879 are left"):
+        sink.close()
+
+
+def test_a_file_that_is_taken_away_while_it_is_closed_is_said_to_be_gone(store: HdfsStore) -> None:
+    sink = store.sink("one")
+    sink.write(b"1" * 100)
+    assert isinstance(sink, HdfsSink) and sink._file is not None
+    sink._file._writer = Late(sink._file._writer)
+    store.delete("one")
+    with pytest.raises(FileNotFoundError):
+        sink.close()
+
+
+WRITES = """
+import sys, threading, time
+from tests.hdfs_fixture import store_of
+
+store = store_of(sys.argv[1], "/left")
+store.put("before", b"1")
+
+def write(number):
+    for _ in range(1_000):
+        store._written("one", store._full(f"{number}")).end(b"1" * 100_000)
+
+for number in range(4):
+    threading.Thread(target=write, args=(number,), daemon=True).start()
+time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("after_ms", [5, 10, 20, 40, 80])
+def test_a_process_ends_in_peace_while_files_are_being_written(hdfs: HdfsServer, after_ms: int) -> None:
+    """Threads of the client's want Python's lock, which a Python that ends gives to nobody."""
+    store_of(hdfs.address, "/left").make_folder("")
+    command = [sys.executable, "-c", WRITES, hdfs.address, f"{after_ms / 1_000}"]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert said.returncode == 0, said.stderr
 
 
 def test_a_cluster_that_wants_kerberos_is_refused_with_the_reason(tmp_path: Path) -> None:

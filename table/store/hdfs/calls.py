@@ -5,19 +5,20 @@ from __future__ import annotations
 import errno
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from hdfs_native import Client
+from hdfs_native import AsyncClient, Client
 
 from table.store.hdfs.errors import told
+from table.store.hdfs.loop import GivenUp, Loop
 from table.store.hdfs.settings import HdfsSettings
 from table.store.port import OutcomeUnknown
 from table.store.process import stay_here
 
 ENDING_AT_ONCE = 32
-"""The name node is asked twice for each file that is closed, half a second apart: until its data nodes have
-told it of the last block."""
+"""The name node is asked twice for each file that is closed: until its data nodes have told it of the last
+block."""
 HANGING_MAX = 4 * ENDING_AT_ONCE
 """Calls that were given up and have not ended: each holds a thread until its server answers or goes away.
 Of a data node that stands still the client lets go after half a minute. Until then each file that is closed
@@ -25,7 +26,10 @@ gives up two or three, all at once the first time: beside those there is room fo
 LEAN_S = 60.0
 """So long files have one copy from the first, once a data node was met that is away. It may take a call that
 never ends to meet one."""
+UNHURRIED_S = 60.0
+"""So long the client closes files in its own time, once one had to have its lease recovered."""
 ATTEMPTS_MAX, SLEEP_FIRST_MS, SLEEP_MAX_MS = 6, 200, 5_000
+LOOP = Loop("hdfs-writing")
 T = TypeVar("T")
 
 
@@ -37,16 +41,25 @@ class Calls:
         self._settings = settings
         self._lock = threading.Lock()
         self._client: Client | None = None
+        self._writing: AsyncClient | None = None
         self._hanging = 0
-        self._lean_until_s = 0.0
+        self._lean_until_s = self._unhurried_until_s = 0.0
 
     def client(self) -> Client:
         """Made when it is first needed, where a process may still fork before."""
         stay_here()
         with self._lock:
             if self._client is None:
-                self._client = self._made()
+                self._client = self._made(Client)
             return self._client
+
+    def writing(self) -> AsyncClient:
+        """The same, for what is to be ended where it is given up. It has a connection of its own."""
+        stay_here()
+        with self._lock:
+            if self._writing is None:
+                self._writing = self._made(AsyncClient)
+            return self._writing
 
     @property
     def lean(self) -> bool:
@@ -55,6 +68,14 @@ class Calls:
 
     def be_lean(self) -> None:
         self._lean_until_s = time.monotonic() + LEAN_S
+
+    @property
+    def unhurried(self) -> bool:
+        """Whether the cluster has just been slower than it takes to close files in haste."""
+        return time.monotonic() < self._unhurried_until_s
+
+    def be_unhurried(self) -> None:
+        self._unhurried_until_s = time.monotonic() + UNHURRIED_S
 
     def ask(self, place: str, call: Callable[[], T], *, patience_s: float | None = None) -> T:
         """What the call says. Raises `OSError`; `OutcomeUnknown` where that is not known in time.
@@ -92,10 +113,22 @@ class Calls:
             raise told(broke[0], place) from broke[0]
         return answer[0]
 
+    def run(self, place: str, work: Callable[[], Awaitable[T]], *, patience_s: float | None = None) -> T:
+        """As `ask` does, of a coroutine, which is ended where it is given up."""
+        patience_s = min(patience_s or self._settings.patience_s, self._settings.patience_s)
+        try:
+            return LOOP.run(work, patience_s)
+        except GivenUp as error:
+            with self._lock:
+                self._writing = None  # the next call is not kept by what keeps this one
+            raise self._silent(place, patience_s) from error
+        except Exception as error:
+            raise told(error, place) from error
+
     def _silent(self, place: str, patience_s: float) -> OutcomeUnknown:
         return OutcomeUnknown(errno.ETIMEDOUT, f"HDFS did not answer within {patience_s:.0f} s", place)
 
-    def _made(self) -> Client:
+    def _made(self, kind: Callable[..., T]) -> T:
         settings = self._settings
         properties: dict[str, Any] = {
             "dfs.client.failover.max.attempts": str(ATTEMPTS_MAX),
@@ -103,7 +136,7 @@ class Calls:
             "dfs.client.failover.sleep.max.millis": str(SLEEP_MAX_MS),
             "dfs.client.socket-timeout": str(round(500 * settings.patience_s)),
         }
-        return Client(
+        return kind(
             self._url,
             properties,
             settings.config_folder or None,

@@ -75,8 +75,8 @@ class HdfsStore(ShowsAtOnce):
         )
 
     def put(self, path: str, data: bytes, *, durable: bool = False) -> None:
-        """Written beside it and renamed over it."""
-        draft = self._draft(path, data, durable=durable)
+        """Written beside it and renamed over it. All is durable here."""
+        draft = self._draft(path, data)
         full = self._full(path)
         try:
             self._ask(path, lambda: self._calls.client().rename(draft, full, True))
@@ -90,7 +90,7 @@ class HdfsStore(ShowsAtOnce):
             raise
 
     def create(self, path: str, data: bytes = b"") -> bool:
-        draft = self._draft(path, data, durable=True)
+        draft = self._draft(path, data)
         full = self._full(path)
         try:
             self._ask(path, lambda: self._calls.client().rename(draft, full, False))
@@ -171,12 +171,12 @@ class HdfsStore(ShowsAtOnce):
 
     # --- files under names of their own ---------------------------------------------------------------
 
-    def _draft(self, path: str, data: bytes, *, durable: bool) -> str:
+    def _draft(self, path: str, data: bytes) -> str:
         """Its whole path. Beside what it shall be."""
         draft = self._beside(path)
         file = self._written(path, draft)
         try:
-            file.end(data, durable=durable)
+            file.end(data)
         except OSError:
             self._drop(draft)
             raise

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from hdfs_native import WriteOptions
 
 from table.store.hdfs.calls import Calls
+from table.store.hdfs.closing import Client, Writer, sync_and_close
 from table.store.port import OutcomeUnknown
 
 COPIES: tuple[int | None, ...] = (None, None, 2)
@@ -33,22 +33,10 @@ PIECE_S = 20.0
 """So long a piece may take of a file that is begun: it is not begun again here, but with its transaction."""
 
 
-class Writer(Protocol):
-    """The client's own, and not the file that Python makes of it: that one closes itself when nobody holds it
-    any more, which asks the name node, without patience, in whatever thread collects garbage.
-    """
-
-    def write(self, data: bytes, /) -> int: ...
-
-    def hsync(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
 class Writing:
     """Over whatever is there at `full`, a whole path. `place`: for people. Methods raise `OSError`.
 
-    It is on disks when it is closed: HDFS's own close leaves data in the memory of its data nodes, `hsync`
+    It is on disks when it is closed: HDFS's own close leaves data in the memory of its data nodes, a sync
     before it does not. That is of the file's last block; earlier ones are written when they are full.
     """
 
@@ -58,6 +46,8 @@ class Writing:
         self._place = place
         self._copies = 0  # to be asked for in the end
         self._begun = False
+        self._size_bytes = 0
+        self._client: Client  # what the writer needs ends with it
         self._writer = self._made(None)
 
     def write(self, data: bytes) -> None:
@@ -67,16 +57,18 @@ class Writing:
         else:
             self._attempted(lambda patience_s: self._write(data, patience_s))
 
-    def end(self, data: bytes, *, durable: bool = True) -> None:
-        """The rest of it, or all, or nothing. `durable`: it outlives the power of the data nodes."""
+    def end(self, data: bytes) -> None:
+        """The rest of it, or all, or nothing."""
         if self._begun or not data:
             if data:
                 self._once(lambda: self._write(data, PIECE_S))
-            self._once(lambda: self._close(None, durable=self._begun and durable))
+            self._once(lambda: self._close(None))
         else:
-            self._attempted(lambda patience_s: self._whole(data, patience_s, durable=durable))
+            self._attempted(lambda patience_s: self._whole(data, patience_s))
         if self._copies:
-            self._ask(lambda: self._calls.client().set_replication(self._full, self._copies))
+            self._calls.ask(
+                self._place, lambda: self._calls.client().set_replication(self._full, self._copies)
+            )
 
     def _attempted(self, act: Callable[[float | None], None]) -> None:
         """What is begun anew where a data node does not do it."""
@@ -99,9 +91,9 @@ class Writing:
                 self._begun = True
                 return
 
-    def _whole(self, data: bytes, patience_s: float | None, *, durable: bool) -> None:
+    def _whole(self, data: bytes, patience_s: float | None) -> None:
         self._write(data, patience_s)
-        self._close(patience_s, durable=durable)
+        self._close(patience_s)
 
     def _once(self, act: Callable[[], None]) -> None:
         """Whom a data node keeps here finds those that are there next time."""
@@ -113,19 +105,26 @@ class Writing:
 
     def _write(self, data: bytes, patience_s: float | None) -> None:
         writer = self._writer
-        self._ask(lambda: writer.write(data), patience_s)
+        self._size_bytes += self._calls.run(self._place, lambda: writer.write(data), patience_s=patience_s)
 
-    def _close(self, patience_s: float | None, *, durable: bool) -> None:
-        if durable:
-            self._ask(self._writer.hsync, patience_s)
-        self._ask(self._writer.close, patience_s)
+    def _close(self, patience_s: float | None) -> None:
+        writer, client, size_bytes = self._writer, self._client, self._size_bytes
+        hasty = not self._calls.unhurried
+
+        async def closed() -> bool:
+            if size_bytes:
+                return await sync_and_close(writer, client, self._full, size_bytes=size_bytes, hasty=hasty)
+            await writer.close()
+            return False
+
+        if self._calls.run(self._place, closed, patience_s=patience_s):
+            self._calls.be_unhurried()
 
     def _made(self, copies: int | None) -> Writer:
         if copies is not None and not self._copies:  # as many as the file has that is there
             found = self._calls.ask(self._place, lambda: self._calls.client().get_file_info(self._full))
             self._copies = found.replication or 0
         options = WriteOptions(replication=copies, overwrite=True, create_parent=False)
-        return self._calls.ask(self._place, lambda: self._calls.client().inner.create(self._full, options))
-
-    def _ask(self, call: Callable[[], object], patience_s: float | None = None) -> None:
-        self._calls.ask(self._place, call, patience_s=patience_s)
+        self._client = client = self._calls.writing().inner
+        self._size_bytes = 0
+        return self._calls.run(self._place, lambda: client.create(self._full, options))

@@ -1,0 +1,95 @@
+"""A thread in which coroutines run for others, who wait for them: what is given up there has ended, and keeps
+no thread, unlike a call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import threading
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+STUCK_S = 5.0
+"""So long after its bound one is waited for that does not end: then the loop itself stands still."""
+STOP_S = 2.0
+T = TypeVar("T")
+
+
+class GivenUp(Exception):
+    """It did not end within its bound. What it asked for may have been done."""
+
+
+class Loop:
+    """Its thread is made when it is first needed, where a process may still fork before. Safe to use from any
+    thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread
+        self._stopped = False
+
+    def run(self, work: Callable[[], Awaitable[T]], bound_s: float) -> T:
+        """What it gives. `work` is called in the loop. Raises `GivenUp`, and what it raises."""
+        waiting = asyncio.run_coroutine_threadsafe(within(bound_s, work), self._running())
+        try:
+            return waiting.result(bound_s + STUCK_S)
+        except concurrent.futures.CancelledError as error:
+            raise GivenUp from error
+        except concurrent.futures.TimeoutError as error:
+            if waiting.done():  # its own
+                raise
+            waiting.cancel()
+            raise GivenUp from error
+
+    def stop(self) -> None:
+        """Whatever runs is given up, and nothing will run any more. Where a process ends, before Python does:
+        a thread that wants Python's lock then ends the process with a signal.
+        """
+        with self._lock:
+            loop, self._stopped = self._loop, True
+        if loop is not None and not loop.is_closed():
+            asyncio.run_coroutine_threadsafe(_give_up_all(), loop)
+            self._thread.join(STOP_S)
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._stopped:
+                raise GivenUp
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
+                self._thread.start()
+                atexit.register(self.stop)
+            return self._loop
+
+
+async def within(bound_s: float, work: Callable[[], Awaitable[T]]) -> T:
+    """What it gives. Raises `GivenUp`, once it has ended, and what it raises."""
+    task = asyncio.ensure_future(_awaited(work))
+    try:
+        done, _ = await asyncio.wait({task}, timeout=bound_s)
+        if done:
+            return task.result()
+    finally:
+        task.cancel()
+    await asyncio.wait({task})
+    raise GivenUp
+
+
+async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
+    """The client's own coroutines are none of asyncio's."""
+    return await work()
+
+
+async def _give_up_all() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    if others:
+        await asyncio.wait(others, timeout=STOP_S / 2)
+    asyncio.get_running_loop().stop()
