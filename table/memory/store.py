@@ -67,7 +67,9 @@ class MemoryStore(ShowsAtOnce):
             self._entries[path] = self._made(data)
             return True
 
-    def sink(self, path: str) -> Sink:
+    def sink(self, path: str, *, before: Callable[[], None] | None = None) -> Sink:
+        if before is not None:
+            before()
         self._folder(_parent(path))
         made = self._entries[path] = self._made(b"")
         return _Sink(made)

@@ -7,7 +7,7 @@ import resource
 import shutil
 import stat
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -78,8 +78,11 @@ class LocalStore(ShowsAtOnce):
             file.write(data)
         return True
 
-    def sink(self, path: str) -> Sink:
+    def sink(self, path: str, *, before: Callable[[], None] | None = None) -> Sink:
         import pyarrow as pa  # heavy, and commands that read a timeline write no rows
+
+        if before is not None:
+            before()
 
         sink: Sink = pa.OSFile(self.place(path), "wb")
         return sink

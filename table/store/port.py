@@ -8,7 +8,7 @@ leaves it: `..` is refused. What the system says no to is raised as the `OSError
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, BinaryIO, NamedTuple, Protocol, TypeAlias
@@ -126,8 +126,10 @@ class Store(Protocol):
         store does not say within its patience.
         """
 
-    def sink(self, path: str) -> Sink:
-        """A new file, over whatever is there."""
+    def sink(self, path: str, *, before: Callable[[], None] | None = None) -> Sink:
+        """A new file, over whatever is there. `before`: called once, before anybody may see it: now, or in
+        whichever thread writes or closes it. What it raises is raised there.
+        """
 
     def discard(self, sink: Sink) -> None:
         """Let go of a file that is being written: whatever of it is left is for `delete`."""

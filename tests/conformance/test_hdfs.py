@@ -105,7 +105,11 @@ def test_what_is_put_is_there_though_the_answer_was_lost(store: HdfsStore) -> No
 
 def test_a_colon_in_a_path_is_refused_with_the_reason(store: HdfsStore) -> None:
     asked: Callable[[], object]
-    for asked in (lambda: store.put("a:b", b""), lambda: store.create("a:b"), lambda: store.sink("a:b")):
+    for asked in (
+        lambda: store.put("a:b", b""),
+        lambda: store.create("a:b"),
+        lambda: store.sink("a:b").close(),
+    ):
         with pytest.raises(OSError, match="colon"):
             asked()
 
@@ -318,11 +322,11 @@ class Late:
 
 def test_a_file_is_closed_of_which_the_name_node_has_said_so_too_late(store: HdfsStore) -> None:
     sink = store.sink("one")
-    sink.write(b"1" * 100)
+    sink.write(b"1" * (5 << 20))
     assert isinstance(sink, HdfsSink) and sink._file is not None
     sink._file._writer = Late(sink._file._writer)
     sink.close()
-    assert store.read("one", bytes_max=MAX) == b"1" * 100
+    assert store.read("one", bytes_max=MAX) == b"1" * (5 << 20)
 
 
 class Short:
@@ -351,7 +355,7 @@ def test_a_file_that_has_lost_some_of_what_was_written_is_not_taken_for_whole(st
 
 def test_a_file_that_is_taken_away_while_it_is_closed_is_said_to_be_gone(store: HdfsStore) -> None:
     sink = store.sink("one")
-    sink.write(b"1" * 100)
+    sink.write(b"1" * (5 << 20))
     assert isinstance(sink, HdfsSink) and sink._file is not None
     sink._file._writer = Late(sink._file._writer)
     store.delete("one")

@@ -5,6 +5,7 @@ everybody is told so.
 
 from __future__ import annotations
 
+import errno
 import io
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -128,13 +130,34 @@ def test_a_file_that_is_written_has_what_was_written_and_its_size(store: Store) 
 
 
 def test_a_file_that_is_written_is_seen_before_its_end_unless_the_store_hides_it(store: Store) -> None:
-    sink = store.sink("one")
-    sink.write(b"abc")
+    sink, content = store.sink("one"), b"abc" * (2 << 20)
+    sink.write(content)
     seen = store.stat("one") is not None
     assert seen is not store.capabilities.hides
     assert 0 <= store.held_bytes(3) <= 3, "nothing is held that was not given"
     sink.close()
-    assert store.read("one", bytes_max=MAX) == b"abc"
+    assert store.read("one", bytes_max=MAX) == content
+
+
+@pytest.mark.parametrize("size_bytes", [0, 3, 6 << 20])
+def test_what_is_to_be_there_before_a_file_is_there_before_anybody_may_see_it(
+    store: Store, size_bytes: int
+) -> None:
+    called: list[bool] = []
+    with closing(store.sink("one", before=lambda: called.append(store.stat("one") is None))) as sink:
+        sink.write(b"1" * size_bytes)
+    assert called == [True] and store.secure("one") == size_bytes
+
+
+def test_a_file_whose_before_fails_is_not_there(store: Store) -> None:
+    def refuse() -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.raises(OSError, match="Input/output error"):
+        sink = store.sink("one", before=refuse)
+        sink.write(b"1" * (6 << 20))
+        sink.close()
+    assert store.stat("one") is None
 
 
 def test_what_was_written_stays_though_the_buffer_that_held_it_is_used_again(store: Store) -> None:
@@ -295,7 +318,7 @@ def test_no_folder_is_made_unasked_where_there_are_folders(store: Store) -> None
     for asked in (
         lambda: store.put("none/one", b""),
         lambda: store.create("none/one"),
-        lambda: store.sink("none/one"),
+        lambda: store.sink("none/one").close(),
     ):
         with pytest.raises(FileNotFoundError):
             asked()

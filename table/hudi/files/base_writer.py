@@ -221,8 +221,7 @@ class _OpenFile:
         self._partition = partition
         self._rows = 0
         self._keys = KeyRange()
-        self._announced = files.announce(path)
-        self._sink = files.store.sink(path)
+        self._sink = files.open(path)
         self._sample_rows = int(sample.num_rows)
         self._columns, self._row_groups = len(options["compression"]), 0
         self._filter_bytes = lookup.held_bytes(options)
@@ -254,7 +253,7 @@ class _OpenFile:
         """Write the footer and make the file durable."""
         self._writer.add_key_value_metadata(self._keys.footers())
         self._writer.close()
-        size_bytes = self._files.ended(self.path, self._sink, self._announced)
+        size_bytes = self._files.ended(self.path, self._sink)
         parsed = base_file.parse_file_name(posixpath.basename(self.path))
         assert parsed is not None
         return DataFile(

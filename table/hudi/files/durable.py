@@ -97,16 +97,21 @@ class Files:
             )
         return self._pool.submit(work)
 
-    def announce(self, path: str) -> Callable[[], None]:
-        """Make a file's marker, and its table partition where that is new. What is returned returns once they
-        are there: nobody may see the file before.
+    def open(self, path: str) -> Sink:
+        """Begin a file. Its marker, and its table partition where that is new, are there before anybody may
+        see it.
         """
-        store, instant, (folder, name) = self.store, self._instant, posixpath.split(path)
-        if not store.capabilities.hides:
+        if not self.store.capabilities.remote:
             self.make_ready(path)
             self.shows(path)
-            return nothing_to_await
-        # each is a request, and those of all files are on their way at once
+            return self.store.sink(path)
+        if not self.store.capabilities.hides:
+            self.shows(path)
+        return self.store.sink(path, before=self._announced(path))
+
+    def _announced(self, path: str) -> Callable[[], None]:
+        """What returns once they are there. The requests for all files are on their way at once."""
+        store, instant, (folder, name) = self.store, self._instant, posixpath.split(path)
         if self._table is None:
             self._table = self.meanwhile(self._refuse_no_table).result
         if folder not in self._partitions:
@@ -127,7 +132,7 @@ class Files:
         return ready
 
     def make_ready(self, path: str) -> None:
-        """The same, and wait for it. In any thread."""
+        """Make its marker, and its table partition where that is new. In any thread."""
         folder, name = posixpath.split(path)
         self._refuse_no_table()
         base_file.create_marker(self.store, self._instant, folder, name)
@@ -137,9 +142,8 @@ class Files:
         """From here on others may see the file, so that it is to be removed where it is not to be."""
         self.created[path] = None
 
-    def ended(self, path: str, sink: Sink, announced: Callable[[], None]) -> int:
+    def ended(self, path: str, sink: Sink) -> int:
         """Close a file, durably; its size, bytes. In any thread."""
-        announced()
         size_bytes = sink.tell()
         sink.close()
         return self.store.secure(path) if self.store.capabilities.syncs else size_bytes
@@ -195,10 +199,6 @@ class Files:
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
-
-
-def nothing_to_await() -> None:
-    return None
 
 
 def _why(error: OSError | pa.ArrowException) -> str:

@@ -34,7 +34,7 @@ from table.hudi.files.base_file import RECORD_KEY
 from table.hudi.files.base_writer import Wider
 from table.hudi.files.buckets import buckets
 from table.hudi.files.changes import DELETE, ROW, TOMBSTONE, Places, last_of_each, layers, newest_of_each
-from table.hudi.files.durable import Files, nothing_to_await
+from table.hudi.files.durable import Files
 from table.hudi.files.encoding import Encodings
 from table.hudi.files.finishing import Finishing
 from table.hudi.files.log_file import Delete
@@ -311,12 +311,10 @@ class _LogFile:
         self._size_bytes = 0
         self._waiting: list[bytes | pa.Buffer] = []
         self._sink: Sink | None = None
-        self._announced = nothing_to_await
 
     def stream(self) -> None:
         """Begin the file: what is written goes out at once."""
-        self._announced = self._files.announce(self.path)
-        self._sink = self._files.store.sink(self.path)
+        self._sink = self._files.open(self.path)
 
     @property
     def held_bytes(self) -> int:
@@ -337,7 +335,7 @@ class _LogFile:
             for part in self._waiting:
                 self._sink.write(part)
             self._waiting.clear()
-        if self._files.ended(self.path, self._sink, self._announced) != self._size_bytes:
+        if self._files.ended(self.path, self._sink) != self._size_bytes:
             raise FileNotFoundError(errno.ENOENT, "another file is in its place", self.path)
         return DataFile(
             path=self.path,

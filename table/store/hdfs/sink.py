@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from table.store.hdfs.writing import Writing
 from table.store.port import Data
 
 
 class HdfsSink:
-    """See `table.store.port.Sink`. What it holds goes out in large pieces."""
+    """See `table.store.port.Sink`. What it holds goes out in large pieces, the first of which begins it."""
 
-    def __init__(self, file: Writing, *, write_bytes: int) -> None:
-        self._file: Writing | None = file
+    def __init__(self, begin: Callable[[], Writing], *, write_bytes: int) -> None:
+        self._begin = begin
+        self._file: Writing | None = None
+        self._closed = False
         self._write_bytes = write_bytes
         self._held = bytearray()
         self._size = 0
 
     @property
     def closed(self) -> bool:
-        return self._file is None
+        return self._closed
 
     def readable(self) -> bool:
         return False
@@ -30,12 +34,12 @@ class HdfsSink:
 
     def write(self, data: Data) -> int:
         view = memoryview(data).cast("B")
-        if self._file is None:
+        if self._closed:
             raise ValueError("the file is closed")
         self._size += len(view)
         self._held += view
         if len(self._held) >= self._write_bytes:
-            self._file.write(self._taken())
+            self._begun().write(self._taken())
         return len(view)
 
     def tell(self) -> int:
@@ -46,14 +50,21 @@ class HdfsSink:
 
     def close(self) -> None:
         """Raises `OSError`; then the file is not whole."""
-        file, self._file = self._file, None
-        if file is not None:
-            file.end(self._taken())
+        if self._closed:
+            return
+        self._closed = True
+        self._begun().end(self._taken())
+        self._file = None
 
     def let_go(self) -> None:
         """The name node closes it once its lease has run out, or forgets it with its deletion."""
-        self._file = None
+        self._closed, self._file = True, None
         self._held.clear()
+
+    def _begun(self) -> Writing:
+        if self._file is None:
+            self._file = self._begin()
+        return self._file
 
     def _taken(self) -> bytes:
         piece, self._held = bytes(self._held), bytearray()

@@ -101,8 +101,16 @@ class HdfsStore(ShowsAtOnce):
             return was_renamed
         return True
 
-    def sink(self, path: str) -> Sink:
-        return HdfsSink(self._written(path, self._full(path)), write_bytes=self._settings.write_bytes)
+    def sink(self, path: str, *, before: Callable[[], None] | None = None) -> Sink:
+        """Begun with the first piece that goes out, or with its end."""
+        full = self._full(path)
+
+        def begin() -> Writing:
+            if before is not None:
+                before()
+            return self._written(path, full)
+
+        return HdfsSink(begin, write_bytes=self._settings.write_bytes)
 
     def held_bytes(self, size_bytes: int) -> int:
         return min(size_bytes, self._settings.write_bytes + CLIENT_BYTES)

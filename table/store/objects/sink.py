@@ -27,7 +27,8 @@ PARTS_MAX = 10_000
 class ObjectSink:
     """See `table.store.port.Sink`. Not for several threads.
 
-    `forget`: called with the key where parts may be left behind, to abort their upload.
+    `forget`: called with the key where parts may be left behind, to abort their upload. `before`: called
+    before it is put together.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class ObjectSink:
         part_bytes: int,
         parts_at_once: int,
         forget: Callable[[str], None],
+        before: Callable[[], None] | None = None,
     ) -> None:
         stay_here()
         self._bucket = bucket
@@ -46,6 +48,7 @@ class ObjectSink:
         self._mark = new_mark()
         self._size_bytes = 0
         self._forget = forget
+        self._before = before
         self._closed = False
         self._writer = obstore.open_writer(
             bucket.client,
@@ -96,6 +99,8 @@ class ObjectSink:
     def close(self) -> None:
         if self._closed:
             return
+        if self._before is not None:
+            self._before()
         self._closed = True
         self._count()
         try:

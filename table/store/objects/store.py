@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -96,13 +96,14 @@ class ObjectStore:
         """A put on condition that nothing is there; of an answer that is lost the object itself tells."""
         return put_if(self._bucket, self._key(path), data, None, patience_s=self._settings.patience_s)
 
-    def sink(self, path: str) -> Sink:
+    def sink(self, path: str, *, before: Callable[[], None] | None = None) -> Sink:
         return ObjectSink(
             self._bucket,
             self._key(path),
             part_bytes=self._settings.part_bytes,
             parts_at_once=self._settings.parts_at_once,
             forget=self._forget,
+            before=before,
         )
 
     def discard(self, sink: Sink) -> None:

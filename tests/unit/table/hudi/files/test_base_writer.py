@@ -310,7 +310,7 @@ def test_every_file_has_a_marker_that_was_there_before_it(base: Path) -> None:
     seen: list[bool] = []
 
     class Watched(LocalStore):
-        def sink(self, path: str) -> Sink:
+        def sink(self, path: str, *, before: Callable[[], None] | None = None) -> Sink:
             partition, _, name = path.rpartition("/")
             marker = base_file.marker_path(INSTANT, partition, name)
             seen.append(self.stat(marker) is not None and self.stat(path) is None)
