@@ -269,18 +269,19 @@ def test_a_file_that_no_data_node_takes_is_given_up_with_the_reason(
         store.put("one", b"1")
 
 
+@pytest.mark.parametrize("size_bytes", [1, 5 << 20], ids=["written anew", "recovered"])
 def test_a_file_is_closed_though_its_first_closing_was_given_up_before_the_name_node_knew_its_length(
-    store: HdfsStore, monkeypatch: pytest.MonkeyPatch
+    store: HdfsStore, monkeypatch: pytest.MonkeyPatch, size_bytes: int
 ) -> None:
-    """Its lease is recovered then, which is not asked of the cluster again soon."""
+    """Where its lease is recovered, which takes seconds, that is not asked of the cluster again soon."""
     monkeypatch.setattr("table.store.hdfs.closing.AGAIN_FIRST_S", 0.0)
     monkeypatch.setattr("table.store.hdfs.closing.SYNCS", 0.0)
     monkeypatch.setattr("table.store.hdfs.closing.AGAIN_SUM_S", 0.1)
-    content = os.urandom(5 << 20)
+    content = os.urandom(size_bytes)
     with closing(store.sink("one")) as sink:
         sink.write(content)
     assert store.read("one", bytes_max=MAX) == content
-    assert store._calls.unhurried
+    assert store._calls.unhurried is (size_bytes > 1)
     store.date("one")  # which only a closed file lets happen
 
 

@@ -26,8 +26,8 @@ gives up two or three, all at once the first time: beside those there is room fo
 LEAN_S = 60.0
 """So long files have one copy from the first, once a data node was met that is away. It may take a call that
 never ends to meet one."""
-UNHURRIED_S = 60.0
-"""So long the client closes files in its own time, once one had to have its lease recovered."""
+UNHURRIED_S = 10.0
+"""So long the client closes large files in its own time, once one had to have its lease recovered."""
 ATTEMPTS_MAX, SLEEP_FIRST_MS, SLEEP_MAX_MS = 6, 200, 5_000
 LOOP = Loop("hdfs-writing")
 T = TypeVar("T")

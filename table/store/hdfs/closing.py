@@ -6,9 +6,12 @@ waits for half a second, and cannot be told to wait for less. So its call is giv
 call asks when it begins.
 
 The first one has told the name node how long the block is; the others say nothing of it any more. Where it
-was given up before that, none of them closes the file. Then its lease is recovered, as that of a writer who
-died is: data nodes say how long the block is, which they have on their disks. That takes seconds, so who has
-met it lets the client wait for a while.
+was given up before that, none of them closes the file. One that is still at hand is written anew then. Of a
+larger one the lease is recovered, as that of a writer who died is: data nodes say how long the block is,
+which they have on their disks. That takes seconds: so before such a call is given up the name node must have
+answered another, and who has met it all the same lets the client take its time for a while.
+
+A path is one writer's, for ever: nobody else's file is taken for it.
 """
 
 from __future__ import annotations
@@ -16,15 +19,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from hdfs_native import FileStatus, WriteOptions
 
 from table.store.hdfs.loop import GivenUp, within
 
-AGAIN_FIRST_S, AGAIN_SUM_S = 0.05, 3.0
-"""When the name node is asked again, and how long in all, each time after twice as long, before the lease is
-recovered. The second question of the client's own would come after half a second."""
+AGAIN_FIRST_S, AGAIN_SUM_S = 0.05, 1.0
+"""When the name node is asked again, and how long in all, each time after twice as long. The second question
+of the client's own would come after half a second."""
 SYNCS = 5.0
 """The first call has as long at least as that many times what a sync took: it asks data nodes as well."""
 RECOVERY_PAUSE_S, RECOVERIES_MAX = 0.5, 20
@@ -55,33 +59,40 @@ class Client(Protocol):
 
 
 async def sync_and_close(
-    writer: Writer, client: Client, full: str, *, size_bytes: int, hasty: bool = True
+    writer: Writer, *, hasty: bool, after: Callable[[], Awaitable[object]] | None = None
 ) -> bool:
-    """A file with something in it, all of which is on disks then. Whether its lease had to be recovered.
+    """Of a file with something in it, all of which is on disks then. Whether it is closed.
 
-    `full`: its whole path. `hasty`: the name node is asked again sooner than the client does it. Ends where
-    whoever waits for it gives it up. Raises what the client does, and `ConnectionError` where the file is not
-    closed, or not all of it is there.
+    `hasty`: the name node is asked again sooner than the client does it; it is closed else. `after`: see
+    `table.store.hdfs.loop.within`. Ends where whoever waits for it gives it up. Raises what the client does.
     """
     began_s = time.monotonic()
     await writer.hsync()
     if not hasty:
         await writer.close()
-        return False
+        return True
     again_s = max(AGAIN_FIRST_S, SYNCS * (time.monotonic() - began_s))
-    if await _asked(writer, again_s) or await _asked_again(writer, again_s):
-        return False
-    await _recovered(writer, client, full)
+    return await _asked(writer, again_s, after) or await _asked_again(writer, again_s)
+
+
+async def recover(writer: Writer, client: Client, full: str, size_bytes: int) -> bool:
+    """What was not closed by that is, and whole, when this returns: whether it was closed before.
+
+    `full`: its whole path. Raises what the client does, and `ConnectionError` where it is not.
+    """
+    was_closed = await _recovered(writer, client, full)
     found = await client.get_file_info(full)
     if found.length != size_bytes:
         raise ConnectionError(f"{size_bytes} bytes were synced, and {found.length} are left of them")
-    return True
+    return was_closed
 
 
-async def _asked(writer: Writer, bound_s: float) -> bool:
+async def _asked(
+    writer: Writer, bound_s: float, after: Callable[[], Awaitable[object]] | None = None
+) -> bool:
     """Whether it is closed. Where not, it may be so all the same."""
     try:
-        await within(bound_s, writer.close)
+        await within(bound_s, writer.close, after=after)
     except GivenUp:
         return False
     return True
@@ -97,17 +108,18 @@ async def _asked_again(writer: Writer, again_s: float) -> bool:
     return False
 
 
-async def _recovered(writer: Writer, client: Client, full: str) -> None:
+async def _recovered(writer: Writer, client: Client, full: str) -> bool:
+    """Whether it was closed already, and only the answer came too late."""
     refused: Exception | None = None
-    for _ in range(RECOVERIES_MAX):
+    for number in range(RECOVERIES_MAX):
         try:
             if await client.recover_lease(full):
-                return
+                return number == 0
         except OSError:
             raise
         except RuntimeError as error:  # a name node's, whose data nodes have not told it of the block yet
             refused = error
         if await _asked_again(writer, RECOVERY_PAUSE_S):
-            return
+            return False
         await asyncio.sleep(RECOVERY_PAUSE_S)
     raise ConnectionError("its data nodes do not tell the name node of its last block") from refused

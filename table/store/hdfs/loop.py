@@ -68,11 +68,20 @@ class Loop:
             return self._loop
 
 
-async def within(bound_s: float, work: Callable[[], Awaitable[T]]) -> T:
-    """What it gives. Raises `GivenUp`, once it has ended, and what it raises."""
+async def within(
+    bound_s: float, work: Callable[[], Awaitable[T]], *, after: Callable[[], Awaitable[object]] | None = None
+) -> T:
+    """What it gives. Raises `GivenUp`, once it has ended, and what it raises.
+
+    `after`: what it waits for once the bound is reached, and then for as long again: an answer from whoever
+    may stand still.
+    """
     task = asyncio.ensure_future(_awaited(work))
     try:
         done, _ = await asyncio.wait({task}, timeout=bound_s)
+        if not done and after is not None:
+            await after()
+            done, _ = await asyncio.wait({task}, timeout=bound_s)
         if done:
             return task.result()
     finally:

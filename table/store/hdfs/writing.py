@@ -9,13 +9,15 @@ the file is closed, and made within seconds.
 
 from __future__ import annotations
 
+import errno
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from hdfs_native import WriteOptions
 
 from table.store.hdfs.calls import Calls
-from table.store.hdfs.closing import Client, Writer, sync_and_close
+from table.store.hdfs.closing import Client, Writer, recover, sync_and_close
 from table.store.port import OutcomeUnknown
 
 COPIES: tuple[int | None, ...] = (None, None, 2)
@@ -31,6 +33,8 @@ HANGS_S = 10.0
 """So long one attempt may take to bring what is held to disks, but for the last."""
 PIECE_S = 20.0
 """So long a piece may take of a file that is begun: it is not begun again here, but with its transaction."""
+
+T = TypeVar("T")
 
 
 class Writing:
@@ -55,23 +59,25 @@ class Writing:
         if self._begun:
             self._once(lambda: self._write(data, PIECE_S))
         else:
-            self._attempted(lambda patience_s: self._write(data, patience_s))
+            self._attempted(lambda patience_s, _: self._write(data, patience_s))
 
     def end(self, data: bytes) -> None:
         """The rest of it, or all, or nothing."""
-        if self._begun or not data:
+        if self._begun:
             if data:
                 self._once(lambda: self._write(data, PIECE_S))
-            self._once(lambda: self._close(None))
+            self._once(self._close_begun)
+        elif data:
+            self._attempted(lambda patience_s, hasty: self._whole(data, patience_s, hasty=hasty))
         else:
-            self._attempted(lambda patience_s: self._whole(data, patience_s))
+            self._once(lambda: self._run(self._writer.close))
         if self._copies:
             self._calls.ask(
                 self._place, lambda: self._calls.client().set_replication(self._full, self._copies)
             )
 
-    def _attempted(self, act: Callable[[float | None], None]) -> None:
-        """What is begun anew where a data node does not do it."""
+    def _attempted(self, act: Callable[[float | None, bool], None]) -> None:
+        """What is begun anew where a data node does not do it, or where it was done in haste."""
         last_from_s = time.monotonic() + ATTEMPTS_S
         for number in range(1, ATTEMPTS_MAX + 1):
             last = number == ATTEMPTS_MAX or time.monotonic() > last_from_s
@@ -81,7 +87,7 @@ class Writing:
             if number > 1 or copies is not None:
                 self._writer = self._made(copies)
             try:
-                act(None if last else HANGS_S)
+                act(None if last else HANGS_S, number == 1)
             except (ConnectionError, OutcomeUnknown) as error:
                 if isinstance(error, OutcomeUnknown) or number >= len(COPIES):
                     self._calls.be_lean()
@@ -91,9 +97,24 @@ class Writing:
                 self._begun = True
                 return
 
-    def _whole(self, data: bytes, patience_s: float | None) -> None:
+    def _whole(self, data: bytes, patience_s: float | None, *, hasty: bool) -> None:
         self._write(data, patience_s)
-        self._close(patience_s)
+        writer = self._writer
+        if not self._run(lambda: sync_and_close(writer, hasty=hasty), patience_s):
+            raise ConnectionError(errno.ETIMEDOUT, "HDFS did not close the file in time", self._place)
+
+    def _close_begun(self) -> None:
+        writer, client, full = self._writer, self._client, self._full
+
+        async def closed() -> bool:
+            """Whether nothing had to be recovered."""
+            hasty = not self._calls.unhurried
+            if await sync_and_close(writer, hasty=hasty, after=lambda: client.get_file_info(full)):
+                return True
+            return await recover(writer, client, full, self._size_bytes)
+
+        if not self._run(closed):
+            self._calls.be_unhurried()
 
     def _once(self, act: Callable[[], None]) -> None:
         """Whom a data node keeps here finds those that are there next time."""
@@ -105,20 +126,10 @@ class Writing:
 
     def _write(self, data: bytes, patience_s: float | None) -> None:
         writer = self._writer
-        self._size_bytes += self._calls.run(self._place, lambda: writer.write(data), patience_s=patience_s)
+        self._size_bytes += self._run(lambda: writer.write(data), patience_s)
 
-    def _close(self, patience_s: float | None) -> None:
-        writer, client, size_bytes = self._writer, self._client, self._size_bytes
-        hasty = not self._calls.unhurried
-
-        async def closed() -> bool:
-            if size_bytes:
-                return await sync_and_close(writer, client, self._full, size_bytes=size_bytes, hasty=hasty)
-            await writer.close()
-            return False
-
-        if self._calls.run(self._place, closed, patience_s=patience_s):
-            self._calls.be_unhurried()
+    def _run(self, work: Callable[[], Awaitable[T]], patience_s: float | None = None) -> T:
+        return self._calls.run(self._place, work, patience_s=patience_s)
 
     def _made(self, copies: int | None) -> Writer:
         if copies is not None and not self._copies:  # as many as the file has that is there
@@ -127,4 +138,4 @@ class Writing:
         options = WriteOptions(replication=copies, overwrite=True, create_parent=False)
         self._client = client = self._calls.writing().inner
         self._size_bytes = 0
-        return self._calls.run(self._place, lambda: client.create(self._full, options))
+        return self._run(lambda: client.create(self._full, options))
