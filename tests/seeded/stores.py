@@ -4,6 +4,8 @@ died.
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.seeded.base import Bug, always, of
 from tests.seeded.clocks import nothing
 from tests.seeded.holes import Hole
@@ -13,6 +15,25 @@ LEASE = "tests/unit/table/hudi/driver/test_lease.py"
 S3_TABLE = "tests/integration/test_s3_table.py"
 HDFS = "tests/conformance/test_hdfs.py"
 S3_CONNECTOR = "tests/integration/test_s3_connector.py"
+
+
+STORE = "tests/conformance/test_store.py"
+
+
+def _recovers(_right: Any) -> Any:
+    async def recover(_writer: Any, client: Any, full: str, _size_bytes: int) -> bool:
+        return bool(await client.recover_lease(full))
+
+    return recover
+
+
+def _at_once(right: Any) -> Any:
+    def sink(store: Any, path: str, *, before: Any = None) -> Any:
+        made = right(store, path, before=before)
+        made._begin = lambda: store._written(path, store._full(path))
+        return made
+
+    return sink
 
 
 HADOOPS_OWN = "org.apache.hadoop.fs.s3a.S3AFileSystem"
@@ -64,5 +85,19 @@ BUGS = (
             "test_a_data_node_that_has_died_keeps_nobody_from_writing_files_though_the_name_node_still_names_it",
         ),
         raises={"builtins.ConnectionError": "HDFS cannot be reached"},
+    ),
+    Bug(
+        "a_file_that_was_recovered_is_taken_for_whole",
+        "Of a file of HDFS whose lease was recovered, nobody asks how much of it is left.",
+        Hole.FILES,
+        {"table.store.hdfs.writing:recover": _recovers},
+        of(HDFS, "test_a_file_that_has_lost_some_of_what_was_written_is_not_taken_for_whole"),
+    ),
+    Bug(
+        "a_file_shows_before_its_marker",
+        "On HDFS a file is begun before what must be there before it.",
+        Hole.FILES,
+        {"table.store.hdfs.store:HdfsStore.sink": _at_once},
+        of(STORE, "test_what_is_to_be_there_before_a_file_is_there_before_anybody_may_see_it"),
     ),
 )

@@ -1,0 +1,106 @@
+"""Coroutines that run in a thread for others, who wait for them no longer than they said."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from table.store.hdfs.loop import GivenUp, Loop, within
+
+LONG_S = 60.0
+SHORT_S = 0.01
+
+
+@pytest.fixture
+def loop() -> Iterator[Loop]:
+    made = Loop("test")
+    yield made
+    made.stop()
+
+
+class Slow:
+    """Ends when it is told to, or cancelled."""
+
+    def __init__(self) -> None:
+        self.may_end = asyncio.Event()
+        self.cancelled = threading.Event()
+
+    async def __call__(self) -> str:
+        try:
+            await self.may_end.wait()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        return "ended"
+
+
+def test_whoever_waits_is_given_what_it_gives_and_raised_what_it_raises(loop: Loop) -> None:
+    async def right() -> int:
+        return 7
+
+    async def wrong() -> int:
+        raise TimeoutError("its own")
+
+    assert loop.run(right, LONG_S) == 7
+    with pytest.raises(TimeoutError, match="its own"):
+        loop.run(wrong, LONG_S)
+
+
+def test_what_is_given_up_has_ended_when_that_is_said(loop: Loop) -> None:
+    slow = Slow()
+    with pytest.raises(GivenUp):
+        loop.run(slow, SHORT_S)
+    assert slow.cancelled.is_set()
+
+
+def test_one_that_is_given_up_keeps_no_other_waiting(loop: Loop) -> None:
+    slow, other = Slow(), Slow()
+    other.may_end.set()
+
+    def wait() -> None:
+        with pytest.raises(GivenUp):
+            loop.run(slow, LONG_S)
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    assert loop.run(other, LONG_S) == "ended"
+    loop.stop()
+    waiting.join(LONG_S)
+    assert slow.cancelled.is_set() and not waiting.is_alive()
+
+
+def test_a_loop_that_was_stopped_runs_nothing(loop: Loop) -> None:
+    slow = Slow()
+    loop.stop()
+    with pytest.raises(GivenUp):
+        loop.run(slow, LONG_S)
+
+
+def test_one_gets_as_long_again_once_what_it_waits_for_has_answered() -> None:
+    async def all_of_it() -> str:
+        slow = Slow()
+
+        async def answered() -> None:
+            slow.may_end.set()
+
+        return await within(SHORT_S, slow, after=answered)
+
+    assert asyncio.run(all_of_it()) == "ended"
+
+
+def test_where_there_is_no_answer_it_has_ended_and_that_is_said() -> None:
+    async def all_of_it() -> Slow:
+        slow = Slow()
+
+        async def refused() -> None:
+            raise ConnectionError("nobody there")
+
+        with pytest.raises(ConnectionError, match="nobody there"):
+            await within(SHORT_S, slow, after=refused)
+        await asyncio.sleep(0)
+        return slow
+
+    assert asyncio.run(all_of_it()).cancelled.is_set()
