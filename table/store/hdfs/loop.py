@@ -35,7 +35,8 @@ class Loop:
 
     def run(self, work: Callable[[], Awaitable[T]], bound_s: float) -> T:
         """What it gives. `work` is called in the loop. Raises `GivenUp`, and what it raises."""
-        waiting = asyncio.run_coroutine_threadsafe(within(bound_s, work), self._running())
+        loop = self._running()
+        waiting = asyncio.run_coroutine_threadsafe(within(bound_s, work), loop)
         try:
             return waiting.result(bound_s + STUCK_S)
         except concurrent.futures.CancelledError as error:
@@ -51,8 +52,9 @@ class Loop:
         a thread that wants Python's lock then ends the process with a signal.
         """
         with self._lock:
-            loop, self._stopped = self._loop, True
-        if loop is not None and not loop.is_closed():
+            loop = None if self._stopped else self._loop
+            self._stopped = True
+        if loop is not None:
             asyncio.run_coroutine_threadsafe(_give_up_all(), loop)
             self._thread.join(STOP_S)
 
