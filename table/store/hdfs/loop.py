@@ -64,10 +64,17 @@ class Loop:
                 raise GivenUp
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
+                self._thread = threading.Thread(
+                    target=_turn, args=(self._loop,), name=self._name, daemon=True
+                )
                 self._thread.start()
                 atexit.register(self.stop)
             return self._loop
+
+
+def _turn(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()
 
 
 async def within(
