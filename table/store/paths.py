@@ -9,6 +9,8 @@ KEY_BYTES_MAX = 1_024
 """Of an object's whole key: S3 and Google; Azure takes as many characters."""
 DRAFT = ".lockstep-draft-"
 """So begin the names of files that are to be renamed to what they shall be. Hidden, and nobody's."""
+_DOT = "~"
+"""In drafts' names, so that nobody takes one for a data file by how it ends."""
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -17,6 +19,16 @@ def inside(path: str) -> str:
     if ".." in path and ".." in path.split("/"):
         raise OSError(errno.EINVAL, "the path leaves its store's root by '..'", path)
     return path
+
+
+def draft_of(name: str) -> str:
+    """What a file is called while it is being written, where it is not to be seen before it is whole."""
+    return DRAFT + name.replace(".", _DOT)
+
+
+def of_draft(name: str) -> str:
+    """What it is to be called; empty for a name that is none of a draft's."""
+    return name.removeprefix(DRAFT).replace(_DOT, ".") if name.startswith(DRAFT) else ""
 
 
 def key_of(prefix: str, path: str) -> str:

@@ -25,9 +25,9 @@ from lockstep.stores.hdfs import HdfsServer
 from table.errors import Refused
 from table.store.hdfs.settings import HdfsSettings
 from table.store.hdfs.sink import HdfsSink
-from table.store.hdfs.store import HdfsStore
+from table.store.hdfs.store import FORGET_S, HdfsStore
 from table.store.location import store_at
-from table.store.paths import DRAFT
+from table.store.paths import DRAFT, draft_of, of_draft
 from table.store.port import OutcomeUnknown
 from tests.faults.data_node import DataNode
 from tests.hdfs_fixture import new_store, store_of
@@ -359,9 +359,39 @@ def test_a_file_that_is_taken_away_while_it_is_closed_is_said_to_be_gone(store: 
     sink.write(b"1" * (5 << 20))
     assert isinstance(sink, HdfsSink) and sink._file is not None
     sink._file._writer = Late(sink._file._writer)
-    store.delete("one")
+    store.delete(draft_of("one"))
     with pytest.raises(FileNotFoundError):
         sink.close()
+    assert store.names() == []
+
+
+def test_a_file_that_is_being_written_is_a_draft_that_tells_what_it_is_to_be(store: HdfsStore) -> None:
+    given_up, whole = store.sink("one.parquet"), store.sink(".two.log.1_0-0-0")
+    for sink in (given_up, whole):
+        sink.write(b"1" * (5 << 20))
+    assert sorted(of_draft(name) for name in store.names()) == [".two.log.1_0-0-0", "one.parquet"]
+    assert not [name for name in store.names() if name.endswith(".parquet") or ".log" in name]
+    store.discard(given_up)
+    whole.close()
+    assert store.names() == [".two.log.1_0-0-0"]
+
+
+def test_of_files_that_are_given_up_a_silent_name_node_keeps_one_for_two_seconds_and_no_other(
+    own: HdfsServer,
+) -> None:
+    store = new_store(own)
+    sinks = [store.sink(f"{number}") for number in range(20)]
+    for sink in sinks:
+        sink.write(b"1" * (5 << 20))
+    own.pause()
+    try:
+        began_s = time.monotonic()
+        for sink in sinks:
+            store.discard(sink)
+        assert time.monotonic() - began_s < 10 * FORGET_S
+    finally:
+        own.resume()
+    assert all(of_draft(name) for name in store.names())
 
 
 WRITES = """

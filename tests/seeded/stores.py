@@ -29,9 +29,7 @@ def _recovers(_right: Any) -> Any:
 
 def _at_once(right: Any) -> Any:
     def sink(store: Any, path: str, *, before: Any = None) -> Any:
-        made = right(store, path, before=before)
-        made._begin = lambda: store._written(path, store._full(path))
-        return made
+        return right(store, path)
 
     return sink
 

@@ -20,6 +20,7 @@ from table.hudi.files.base_file import is_ours, parse_file_name
 from table.hudi.files.log_file import is_in_bucket, is_our_log_file, parse_log_file_name
 from table.hudi.layout import META_FOLDER
 from table.hudi.upkeep import plans
+from table.store.paths import draft_of, of_draft
 from table.store.port import Store, Upload
 
 MARKERS = f"{META_FOLDER}/.temp"
@@ -125,7 +126,8 @@ class ByDates:
                 continue
             if found is None or found.changed_s > self._until_s:
                 continue
-            if found.changed_s > self._judged_until_s or path in self._unjudged:
+            was_draft = posixpath.join(folder, draft_of(name))  # it has kept its date
+            if found.changed_s > self._judged_until_s or {path, was_draft} & self._unjudged:
                 yield path, instant
 
     def _is_over(self, folder: str, noted: Container[str]) -> bool:
@@ -212,7 +214,8 @@ def is_our_marker(name: str, noted: Container[str]) -> bool:
 
 def instant_of_ours(name: str, noted: Container[str]) -> str:
     """The instant in the name of a file with our mark, of a bucket's base file, or of one for an instant that
-    is noted as begun or taken away; empty for all others."""
+    is noted as begun or taken away; empty for all others. A file's draft is as the file."""
+    name = of_draft(name) or name
     parsed = parse_file_name(name)
     if parsed is not None:
         return parsed[2] if is_ours(name) or is_in_bucket(name) or parsed[2] in noted else ""

@@ -9,10 +9,22 @@ from table.store.port import Data
 
 
 class HdfsSink:
-    """See `table.store.port.Sink`. What it holds goes out in large pieces, the first of which begins it."""
+    """See `table.store.port.Sink`. What it holds goes out in large pieces, with the first of which it begins.
 
-    def __init__(self, begin: Callable[[], Writing], *, write_bytes: int) -> None:
+    `show`: called with its size, bytes, once it is whole. `drop`: called where it was begun and is not to be.
+    """
+
+    def __init__(
+        self,
+        begin: Callable[[], Writing],
+        show: Callable[[int], None],
+        drop: Callable[[], None],
+        *,
+        write_bytes: int,
+    ) -> None:
         self._begin = begin
+        self._show = show
+        self._drop = drop
         self._file: Writing | None = None
         self._closed = False
         self._write_bytes = write_bytes
@@ -54,12 +66,15 @@ class HdfsSink:
             return
         self._closed = True
         self._begun().end(self._taken())
-        self._file = None
+        self._show(self._size)
 
     def let_go(self) -> None:
-        """The name node closes it once its lease has run out, or forgets it with its deletion."""
-        self._closed, self._file = True, None
+        """The name node forgets it with its deletion, or closes it once its lease has run out."""
+        self._closed = True
         self._held.clear()
+        if self._file is not None:
+            self._file = None
+            self._drop()
 
     def _begun(self) -> Writing:
         if self._file is None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import posixpath
+import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from typing import BinaryIO, TypeVar
@@ -23,7 +24,7 @@ from table.store.hdfs.settings import CLIENT_BYTES, HdfsSettings
 from table.store.hdfs.sink import HdfsSink
 from table.store.hdfs.writing import Writing
 from table.store.location import Location, not_yet
-from table.store.paths import DRAFT, inside
+from table.store.paths import DRAFT, draft_of, inside
 from table.store.port import Capabilities, FileSize, OutcomeUnknown, ShowsAtOnce, Sink, Stat, Store
 from table.store.ranges import in_ranges
 from table.store.security import SIMPLE, asked_security, no_security
@@ -32,6 +33,8 @@ from table.store.settings import StoreSettings
 READ_AHEAD_BYTES = 1 << 20
 DECIDE_MAX = 3
 FOLDER_MODE = 0o755
+FORGET_S, SILENT_S = 2.0, 60.0
+"""How long whoever gives up files waits for one to be deleted; how long for no other, where it was not."""
 T = TypeVar("T")
 
 
@@ -47,7 +50,7 @@ class HdfsStore(ShowsAtOnce):
     """See `table.store.port.Store`. Safe to use from any thread."""
 
     capabilities = Capabilities(
-        dates=True, folders=True, hides=False, remote=True, syncs=False, ending_at_once=ENDING_AT_ONCE
+        dates=True, folders=True, hides=True, remote=True, syncs=False, ending_at_once=ENDING_AT_ONCE
     )
 
     def __init__(self, location: Location, settings: HdfsSettings) -> None:
@@ -56,6 +59,7 @@ class HdfsStore(ShowsAtOnce):
         self._root = location.path
         self._settings = settings
         self._calls = Calls(self._url, settings)
+        self._silent_until_s = 0.0
 
     def place(self, path: str = "") -> str:
         return self._url + self._full(path)
@@ -77,17 +81,23 @@ class HdfsStore(ShowsAtOnce):
     def put(self, path: str, data: bytes, *, durable: bool = False) -> None:
         """Written beside it and renamed over it. All is durable here."""
         draft = self._draft(path, data)
+        try:
+            self._rename_over(path, draft, len(data))
+        except FileNotFoundError:
+            raise
+        except OSError:
+            self._drop(draft)
+            raise
+
+    def _rename_over(self, path: str, draft: str, size_bytes: int) -> None:
         full = self._full(path)
         try:
             self._ask(path, lambda: self._calls.client().rename(draft, full, True))
         except FileNotFoundError:
             found = self.stat(path)
-            if found is None or found.size_bytes != len(data):
+            if found is None or found.size_bytes != size_bytes:
                 raise
             # asked twice: the first time it was renamed
-        except OSError:
-            self._drop(draft)
-            raise
 
     def create(self, path: str, data: bytes = b"") -> bool:
         draft = self._draft(path, data)
@@ -102,15 +112,24 @@ class HdfsStore(ShowsAtOnce):
         return True
 
     def sink(self, path: str, *, before: Callable[[], None] | None = None) -> Sink:
-        """Begun with the first piece that goes out, or with its end."""
-        full = self._full(path)
+        """A draft, begun with the first piece that goes out, or with its end, and renamed once it is whole.
+
+        `before` may make its folder. Where nobody ends it, it stays for whoever sweeps.
+        """
+        folder, name = posixpath.split(self._full(path))
+        draft = posixpath.join(folder, draft_of(name))
 
         def begin() -> Writing:
             if before is not None:
                 before()
-            return self._written(path, full)
+            return self._written(path, draft)
 
-        return HdfsSink(begin, write_bytes=self._settings.write_bytes)
+        return HdfsSink(
+            begin,
+            lambda size_bytes: self._rename_over(path, draft, size_bytes),
+            lambda: self._forget(draft),
+            write_bytes=self._settings.write_bytes,
+        )
 
     def held_bytes(self, size_bytes: int) -> int:
         return min(size_bytes, self._settings.write_bytes + CLIENT_BYTES)
@@ -225,6 +244,17 @@ class HdfsStore(ShowsAtOnce):
         """A draft that stays is nobody's file, and hidden."""
         with contextlib.suppress(OSError):
             self._calls.ask(full, lambda: self._calls.client().delete(full, False))
+
+    def _forget(self, draft: str) -> None:
+        """The same, of one that a sweep finds: a name node that is silent is asked about no others."""
+        if time.monotonic() < self._silent_until_s:
+            return
+        try:
+            self._calls.ask(draft, lambda: self._calls.client().delete(draft, False), patience_s=FORGET_S)
+        except OutcomeUnknown:
+            self._silent_until_s = time.monotonic() + SILENT_S
+        except OSError:
+            return
 
     def _beside(self, path: str) -> str:
         return posixpath.join(posixpath.dirname(self._full(path)), f"{DRAFT}{uuid.uuid4().hex}")
