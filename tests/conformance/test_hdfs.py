@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,7 @@ from hdfs_native import AsyncClient, Client, WriteOptions
 
 from lockstep.stores.hdfs import HdfsServer
 from table.errors import Refused
+from table.hudi.upkeep.drafts import OLD_S, Drafts
 from table.store.hdfs.settings import HdfsSettings
 from table.store.hdfs.sink import HdfsSink
 from table.store.hdfs.store import FORGET_S, HdfsStore
@@ -101,6 +103,87 @@ def test_what_is_put_is_there_though_the_answer_was_lost(store: HdfsStore) -> No
     store._calls._client = client  # type: ignore[assignment]
     store.put("one", b"after it")
     assert store.read("one", bytes_max=MAX) == b"after it" and left(store) == []
+
+
+class Slow:
+    """A real client; before its first rename all drafts are swept, as of one who stands still for a day."""
+
+    def __init__(self, store: HdfsStore, meanwhile: Callable[[], object] = lambda: None) -> None:
+        self._store, self._client = store, store._calls.client()
+        self._meanwhile = meanwhile
+        self._is_first = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def rename(self, source: str, target: str, overwrite: bool) -> None:
+        if self._is_first:
+            self._is_first = False
+            self._meanwhile()
+            self._client.delete(source, False)
+        self._client.rename(source, target, overwrite)
+
+
+@pytest.mark.parametrize("others", [b"", b"this", b"theirs"])
+def test_who_stood_still_until_his_draft_was_swept_is_not_told_that_he_created_the_file(
+    store: HdfsStore, hdfs: HdfsServer, others: bytes
+) -> None:
+    other = HdfsStore(store.location, hdfs.settings)
+    meanwhile = partial(other.create, "one", others) if others else lambda: None
+    store._calls._client = Slow(store, meanwhile)  # type: ignore[assignment]
+    if others:
+        assert store.create("one", b"mine") is False
+        assert store.read("one", bytes_max=MAX) == others
+    else:
+        with pytest.raises(FileNotFoundError):
+            store.create("one", b"mine")
+        assert store.create("one", b"mine") is True
+
+
+def test_who_creates_a_file_in_a_folder_that_is_taken_away_meanwhile_is_told_so(store: HdfsStore) -> None:
+    store.make_folder("markers")
+    gone = partial(store.delete_folder, "markers")
+    store._calls._client = Slow(store, gone)  # type: ignore[assignment]
+    with pytest.raises(FileNotFoundError):
+        store.create("markers/one")
+
+
+def test_who_stood_still_until_his_draft_was_swept_puts_his_file_all_the_same(store: HdfsStore) -> None:
+    store.put("one", b"old")
+    store._calls._client = Slow(store)  # type: ignore[assignment]
+    store.put("one", b"new")
+    assert store.read("one", bytes_max=MAX) == b"new" and left(store) == []
+
+
+PUTS = """
+import sys
+from tests.hdfs_fixture import store_of
+
+store = store_of(sys.argv[1], sys.argv[2])
+print("ready", flush=True)
+while True:
+    store.put("one", b"1")
+"""
+
+
+def test_what_a_process_leaves_that_is_killed_as_it_puts_a_file_is_swept_a_day_later(
+    store: HdfsStore, hdfs: HdfsServer
+) -> None:
+    root = store.place().removeprefix(hdfs.url)
+    tries = 0
+    while not left(store):
+        tries += 1
+        assert tries < 20
+        putting = subprocess.Popen([sys.executable, "-c", PUTS, hdfs.address, root], stdout=subprocess.PIPE)
+        with putting:
+            assert putting.stdout is not None and putting.stdout.readline()
+            time.sleep(0.05 * tries)
+            putting.kill()
+    was = set(store.names())
+    Drafts(store, clock_s=lambda: time.time() + OLD_S - 60).sweep()
+    assert set(store.names()) == was
+    Drafts(store, clock_s=lambda: time.time() + OLD_S + 60).sweep()
+    assert left(store) == []
 
 
 def test_a_colon_in_a_path_is_refused_with_the_reason(store: HdfsStore) -> None:

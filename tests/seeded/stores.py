@@ -14,6 +14,7 @@ FENCE = "tests/unit/table/hudi/driver/test_fence.py"
 LEASE = "tests/unit/table/hudi/driver/test_lease.py"
 S3_TABLE = "tests/integration/test_s3_table.py"
 HDFS = "tests/conformance/test_hdfs.py"
+DRAFTS = "tests/unit/table/hudi/upkeep/test_drafts.py"
 S3_CONNECTOR = "tests/integration/test_s3_connector.py"
 
 
@@ -97,5 +98,19 @@ BUGS = (
         Hole.FILES,
         {"table.store.hdfs.store:HdfsStore.sink": _at_once},
         of(STORE, "test_what_is_to_be_there_before_a_file_is_there_before_anybody_may_see_it"),
+    ),
+    Bug(
+        "a_draft_that_was_swept_is_taken_for_renamed",
+        "On HDFS who finds his draft gone takes the file that is there for his.",
+        Hole.LOCK,
+        {"table.store.hdfs.store:HdfsStore._holds": always(True)},
+        of(HDFS, "test_who_stood_still_until_his_draft_was_swept_is_not_told_that_he_created_the_file"),
+    ),
+    Bug(
+        "drafts_of_dead_processes_stay",
+        "What a process that died had not yet renamed to what it was to be stays for ever.",
+        Hole.LEFT,
+        {"table.hudi.upkeep.drafts:Drafts.sweep": nothing},
+        of(DRAFTS, "test_drafts_that_are_a_day_old_go_wherever_they_are_and_nothing_else_does"),
     ),
 )

@@ -20,7 +20,7 @@ from table.hudi.files.base_file import is_ours, parse_file_name
 from table.hudi.files.log_file import is_in_bucket, is_our_log_file, parse_log_file_name
 from table.hudi.layout import META_FOLDER
 from table.hudi.upkeep import plans
-from table.store.paths import draft_of, of_draft
+from table.store.paths import DRAFT, draft_of, of_draft
 from table.store.port import Store, Upload
 
 MARKERS = f"{META_FOLDER}/.temp"
@@ -207,6 +207,8 @@ class ByNames:
 
 
 def is_our_marker(name: str, noted: Container[str]) -> bool:
+    if name.startswith(DRAFT):  # of a marker that whoever has died had not yet made
+        return True
     is_checksum = name.startswith(".") and name.endswith(".crc")
     marker = MARKER_NAME.match(name[1 : -len(".crc")] if is_checksum else name)
     return marker is not None and bool(instant_of_ours(marker["of"], noted))

@@ -24,6 +24,7 @@ from typing import Protocol, TypeVar
 
 from table.hudi.upkeep import plans
 from table.hudi.upkeep.candidates import Candidates, candidates
+from table.hudi.upkeep.drafts import Drafts
 from table.store.port import Store, Upload
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ class Sweeper:
         self._in_local_time = in_local_time
         self._clock_s = clock_s
         self._known: Candidates | None = None
+        self._drafts = Drafts(store, clock_s=clock_s)
 
     @property
     def _candidates(self) -> Candidates:
@@ -119,6 +121,7 @@ class Sweeper:
         for folder in self._candidates.marker_folders(pending, noted, self._is_complete):
             self._store.delete_folder(folder)
         self._tell(removed, aborted, unseen, refused)
+        self._drafts.sweep()
         return len(removed)
 
     def _is_complete(self, instant: str) -> bool:

@@ -80,33 +80,26 @@ class HdfsStore(ShowsAtOnce):
 
     def put(self, path: str, data: bytes, *, durable: bool = False) -> None:
         """Written beside it and renamed over it. All is durable here."""
-        draft = self._draft(path, data)
-        try:
-            self._rename_over(path, draft, len(data))
-        except FileNotFoundError:
-            raise
-        except OSError:
-            self._drop(draft)
-            raise
-
-    def _rename_over(self, path: str, draft: str, size_bytes: int) -> None:
         full = self._full(path)
-        try:
-            self._ask(path, lambda: self._calls.client().rename(draft, full, True))
-        except FileNotFoundError:
-            found = self.stat(path)
-            if found is None or found.size_bytes != size_bytes:
+        for is_last in (False, True):
+            draft = self._draft(path, data)
+            try:
+                return self._rename(path, draft, full, over=True)
+            except FileNotFoundError:  # asked twice, and renamed the first time; or the draft was swept
+                if is_last:
+                    raise
+            except OSError:
+                self._drop(draft)
                 raise
-            # asked twice: the first time it was renamed
 
     def create(self, path: str, data: bytes = b"") -> bool:
         draft = self._draft(path, data)
         full = self._full(path)
         try:
-            self._ask(path, lambda: self._calls.client().rename(draft, full, False))
+            self._rename(path, draft, full)
         except OSError as error:
-            was_renamed = self._decide(path, draft, error)
-            if not was_renamed and not isinstance(error, FileExistsError):
+            was_renamed = self._decide(path, draft, data, error)
+            if not was_renamed and not isinstance(error, FileExistsError | FileNotFoundError):
                 raise
             return was_renamed
         return True
@@ -126,10 +119,20 @@ class HdfsStore(ShowsAtOnce):
 
         return HdfsSink(
             begin,
-            lambda size_bytes: self._rename_over(path, draft, size_bytes),
+            lambda size_bytes: self._show(path, draft, size_bytes),
             lambda: self._forget(draft),
             write_bytes=self._settings.write_bytes,
         )
+
+    def _show(self, path: str, draft: str, size_bytes: int) -> None:
+        """Nobody else writes at this path: what is there is the draft."""
+        try:
+            self._rename(path, draft, self._full(path), over=True)
+        except FileNotFoundError:
+            found = self.stat(path)
+            if found is None or found.size_bytes != size_bytes:
+                raise
+            # asked twice: the first time it was renamed
 
     def held_bytes(self, size_bytes: int) -> int:
         return min(size_bytes, self._settings.write_bytes + CLIENT_BYTES)
@@ -209,15 +212,15 @@ class HdfsStore(ShowsAtOnce):
             raise
         return draft
 
-    def _decide(self, path: str, draft: str, error: OSError) -> bool:
+    def _decide(self, path: str, draft: str, data: bytes, error: OSError) -> bool:
         """Whether the draft was renamed to what it shall be; from here on it is not, where it was not.
 
-        Raises `OutcomeUnknown` where that cannot be found out.
+        Raises `OutcomeUnknown` where that cannot be found out, `FileNotFoundError` where neither is there.
         """
         grave = self._beside(path)
         for _ in range(DECIDE_MAX):
             try:
-                self._ask(path, lambda: self._calls.client().rename(draft, grave, False))
+                self._rename(path, draft, grave)
             except (FileNotFoundError, FileExistsError):
                 pass  # of an answer that was lost, too: what is there says it
             except OSError:
@@ -227,7 +230,9 @@ class HdfsStore(ShowsAtOnce):
                     self._drop(grave)
                     return False
                 if not self._is_there(path, draft):
-                    return True
+                    return self._holds(path, data)
+            except FileNotFoundError:
+                raise
             except OSError:
                 continue
         raise OutcomeUnknown(
@@ -235,6 +240,15 @@ class HdfsStore(ShowsAtOnce):
             f"HDFS does not say whether the file was created ({error.strerror})",
             self.place(path),
         ) from error
+
+    def _holds(self, path: str, data: bytes) -> bool:
+        """Asked where a draft is gone: it may have been swept, of one who stood still for a day, or have gone
+        with its folder.
+        """
+        return self.read(path, bytes_max=len(data) + 1) == data
+
+    def _rename(self, path: str, source: str, target: str, *, over: bool = False) -> None:
+        self._ask(path, lambda: self._calls.client().rename(source, target, over))
 
     def _written(self, path: str, full: str) -> Writing:
         """A file that is open to be written, over whatever is there."""

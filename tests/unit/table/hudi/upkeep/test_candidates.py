@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from table.hudi.files.base_file import file_name, new_file_id
 from table.hudi.files.log_file import bucket_file_id, log_file_name, write_token
 from table.hudi.upkeep import candidates as candidates_module
-from table.hudi.upkeep.candidates import MARKERS, ByNames, candidates
+from table.hudi.upkeep.candidates import MARKERS, ByDates, ByNames, candidates
 from table.memory.store import MemoryStore
+from table.store.local import LocalStore
+from table.store.paths import DRAFT
 from table.store.port import Capabilities, Stat, Upload
 
 OBJECTS = Capabilities(dates=True, folders=False, hides=True, remote=True, syncs=False)
@@ -121,3 +125,14 @@ def test_markers_of_instants_that_are_over_go_where_all_of_them_are_ours(
     assert sorted(found.marker_folders({pending}, (), lambda _instant: False)) == ours
     whole = found.marker_folders({pending}, (), lambda instant: instant == mixed)
     assert sorted(whole) == sorted([*ours, f"{MARKERS}/{mixed}"]), "one that is complete, whoever wrote it"
+
+
+def test_markers_go_though_a_process_died_before_it_had_made_one_of_its_draft(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    folder = f"{MARKERS}/{OLD}"
+    store.make_folder(folder)
+    store.create(f"{folder}/{base(OLD)}.marker.CREATE")
+    store.create(f"{folder}/{DRAFT}1")
+    found = ByDates(store, clock_s=time.time)
+    found.begin(-60_000)
+    assert list(found.marker_folders((), (), lambda _instant: False)) == [folder]
