@@ -1,14 +1,16 @@
 """Removing drafts: what a process that died had written, and not yet renamed to what it was to be.
 
 Nobody reads one, but each takes a name and, of most, a block. They lie wherever files are put: in table
-partitions, among notes, decisions and markers. Nothing rests on the clocks by which one is old: should it be
-somebody's after all, who has stood still for so long, his store finds it gone, and does not take it for done.
+partitions, among notes, decisions and markers. Those of Hudi's driver lie in its timelines, on HDFS, where it
+renames as well. Nothing rests on the clocks by which one is old: should it be somebody's after all, who has
+stood still for so long, he finds it gone, and does not take it for done.
 """
 
 from __future__ import annotations
 
 import logging
 import posixpath
+import re
 import time
 from collections.abc import Callable
 
@@ -18,6 +20,9 @@ from table.store.port import Store
 OLD_S = 24 * 3600
 LOOK_EVERY_S = 3600.0
 """A look lists all folders of the table, Hudi's own among them."""
+
+HUDIS = re.compile(r"\d{14,17}(_\d{14,17})?\.[a-z.]+\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""An instant's file with a random word behind it: Hudi 1.2, `HoodieStorage.createImmutableFileInPath`."""
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +52,7 @@ class Drafts:
         gone: list[str] = []
         try:
             for folder, names in self._store.walk():
-                drafts = [posixpath.join(folder, name) for name in names if name.startswith(DRAFT)]
+                drafts = [posixpath.join(folder, name) for name in names if is_draft(name)]
                 gone += [path for path in drafts if self._is_old(path) and self._store.delete(path)]
         except OSError as error:
             log.warning(
@@ -61,3 +66,8 @@ class Drafts:
     def _is_old(self, path: str) -> bool:
         found = self._store.stat(path)
         return found is not None and found.changed_s < self._clock_s() - OLD_S
+
+
+def is_draft(name: str) -> bool:
+    """Ours, or Hudi's."""
+    return name.startswith(DRAFT) or HUDIS.fullmatch(name) is not None

@@ -78,3 +78,13 @@ def test_a_folder_that_may_not_be_listed_keeps_no_draft_elsewhere(
         lives.folder.joinpath("day=1").chmod(0o700)
     assert [one.exists() for one in drafts] == [False, True, False, False, False]
     assert "could not all be removed" in caplog.text
+
+
+def test_those_of_hudis_timelines_go_as_well_and_no_instant_does(lives: Lives) -> None:
+    word = "0b1c2d3e-1111-2222-3333-0123456789ab"
+    begun, done = "20261122010000000.commit.inflight", "20261122010000000_20261122010001000.commit"
+    drafts = [*lives.left(f"{begun}.{word}"), *lives.left(f"{done}.{word}")]
+    others = [*lives.left(begun), *lives.left(done), *lives.left(f"{word}-0_1-2-3_20261122010000000.parquet")]
+    lives.after(OLD_S + 60)
+    assert not any(one.exists() for one in drafts)
+    assert all(one.exists() for one in others)
