@@ -255,8 +255,10 @@ def _kind(handler: BaseHTTPRequestHandler) -> Request:
         case "HEAD":
             return Request.HEAD
         case "PUT":
-            if "partNumber" in query:
+            if "partNumber" in query or query.get("comp") == ["block"]:
                 return Request.PART
+            if query.get("comp") == ["blocklist"]:  # Azure's
+                return Request.COMPLETE
             return Request.PUT_IF if conditional else Request.PUT
         case "POST":
             if "delete" in query:

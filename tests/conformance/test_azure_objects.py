@@ -11,6 +11,7 @@ import json
 import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from email.utils import formatdate
 from urllib.parse import quote
@@ -18,12 +19,14 @@ from urllib.parse import quote
 import pytest
 
 from table.store.location import store_at
+from table.store.objects.requests import Request
 from table.store.objects.settings import MIB, AccountKey, ObjectSettings
 from table.store.objects.store import ObjectStore
 from tests.azure.front import HADOOPS
 from tests.azure.server import ACCOUNT, API_VERSION, KEY, AzureServer, authority_of
 from tests.azure.signed import signature
 from tests.azure_fixture import CONTAINER, new_place
+from tests.s3_proxy import Blow, S3Proxy
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("azure")]
 
@@ -307,3 +310,19 @@ def test_what_nobody_has_looked_up_is_refused_by_the_endpoint_and_remembered(azu
         assert ask(azure, method, name(), query).status == 501
     assert len(azure.unknown) == before + 3
     del azure.unknown[before:]
+
+
+@pytest.mark.parametrize("blow", [Blow.LOSE, Blow.FAIL_AFTER])
+@pytest.mark.parametrize("lost", [Request.PART, Request.COMPLETE])
+def test_a_file_of_several_blocks_is_whole_though_an_answer_was_lost(
+    azure: AzureServer, lost: Request, blow: Blow
+) -> None:
+    """Asked again to put blocks together that are so already, it knows none of them."""
+    with S3Proxy(azure.port) as proxy:
+        settings = replace(azure.settings, endpoint=proxy.endpoint, part_bytes=PART)
+        store = store_at(new_place(), settings=settings)
+        proxy.strike(lost, blow)
+        with closing(store.sink("one")) as sink:
+            sink.write(b"x" * (2 * PART + 1))
+        assert not proxy.unstruck()
+        assert store.secure("one") == 2 * PART + 1

@@ -14,6 +14,7 @@ FENCE = "tests/unit/table/hudi/driver/test_fence.py"
 LEASE = "tests/unit/table/hudi/driver/test_lease.py"
 S3_TABLE = "tests/integration/test_s3_table.py"
 HDFS = "tests/conformance/test_hdfs.py"
+AZURE = "tests/conformance/test_azure_objects.py"
 DRAFTS = "tests/unit/table/hudi/upkeep/test_drafts.py"
 S3_CONNECTOR = "tests/integration/test_s3_connector.py"
 
@@ -112,5 +113,13 @@ BUGS = (
         Hole.LEFT,
         {"table.hudi.upkeep.drafts:Drafts.sweep": nothing},
         of(DRAFTS, "test_drafts_that_are_a_day_old_go_wherever_they_are_and_nothing_else_does"),
+    ),
+    Bug(
+        "blocks_that_are_put_together_are_asked_for_again",
+        "Whom Azure answers that it knows none of his blocks is told that his file is not there.",
+        Hole.STANDSTILL,
+        {"table.store.objects.sink:GONE_CODE": lambda _right: "-"},
+        of(AZURE, "test_a_file_of_several_blocks_is_whole_though_an_answer_was_lost"),
+        raises={"builtins.OSError": "InvalidBlockList"},
     ),
 )

@@ -22,6 +22,9 @@ from table.store.process import stay_here
 
 PARTS_MAX = 10_000
 """S3's limit of one object."""
+GONE_STATUS, GONE_CODE = 404, "InvalidBlockList"
+"""So is answered who puts together again what is so already: by S3 and Google, whose upload is gone, and by
+Azure, whose blocks are."""
 
 
 class ObjectSink:
@@ -111,9 +114,8 @@ class ObjectSink:
     def _look(self, error: BaseException) -> None:
         """The answer may have been lost, and the object be there all the same."""
         told = self._bucket.told(error, Act.PUT, self._key)
-        if (
-            not RequestAnswer.of(error).is_final or RequestAnswer.of(error).status == 404
-        ):  # the upload is gone: completed?
+        answer = RequestAnswer.of(error)
+        if not answer.is_final or answer.status == GONE_STATUS or answer.code == GONE_CODE:
             try:
                 found = self._bucket.head(self._key)
             except OSError:
