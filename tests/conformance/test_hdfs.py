@@ -503,6 +503,29 @@ def test_a_process_ends_in_peace_while_files_are_being_written(hdfs: HdfsServer,
     assert said.returncode == 0, said.stderr
 
 
+LETS_GO = """
+import sys, threading
+from tests.hdfs_fixture import store_of
+
+def burn():
+    while True:
+        sum(range(1_000))
+
+for _ in range(3):
+    threading.Thread(target=burn, daemon=True).start()
+for _ in range(10):
+    store_of(sys.argv[1], "/left").put("one", b"1")
+"""
+
+
+def test_a_store_that_nobody_holds_any_more_keeps_nobody(hdfs: HdfsServer) -> None:
+    """Its client's threads may want Python's lock, which whoever ends the client has: seen within ten."""
+    store_of(hdfs.address, "/left").make_folder("")
+    command = [sys.executable, "-c", LETS_GO, hdfs.address]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert said.returncode == 0, said.stderr
+
+
 def test_a_cluster_that_wants_kerberos_is_refused_with_the_reason(tmp_path: Path) -> None:
     said = "<property><name>hadoop.security.authentication</name><value>kerberos</value></property>"
     (tmp_path / "core-site.xml").write_text(f"<configuration>{said}</configuration>")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import threading
 import time
+import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -54,11 +55,14 @@ class Calls:
             return self._client
 
     def writing(self) -> AsyncClient:
-        """The same, for what is to be ended where it is given up. It has a connection of its own."""
+        """The same, for what is to be ended where it is given up. It has a connection of its own. Whoever
+        needs it holds it, and not its `inner` alone, which would end with him.
+        """
         stay_here()
         with self._lock:
             if self._writing is None:
                 self._writing = self._made(AsyncClient)
+                weakref.finalize(self._writing, LOOP.let_go, self._writing.inner)
             return self._writing
 
     @property

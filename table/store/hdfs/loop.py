@@ -14,6 +14,8 @@ from typing import TypeVar
 STUCK_S = 5.0
 """So long after its bound one is waited for that does not end: then the loop itself stands still."""
 STOP_S = 2.0
+HELD_TURNS, HELD_TURN_S = 10, 1.0
+"""So many turns of the loop what is let go of is held for, each after so long."""
 T = TypeVar("T")
 
 
@@ -46,6 +48,14 @@ class Loop:
                 raise
             waiting.cancel()
             raise GivenUp from error
+
+    def let_go(self, what: object) -> None:
+        """Nobody uses it any more, and it ends here, later: whoever ends a client waits for its threads, and
+        has Python's lock, which one of them may still want, to say of a call that it has ended. May be called
+        wherever garbage is collected.
+        """
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(_hold, self._loop, what, HELD_TURNS)
 
     def stop(self) -> None:
         """Whatever runs is given up, and nothing will run any more. Where a process ends, before Python does:
@@ -102,6 +112,11 @@ async def within(
 async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
     """The client's own coroutines are none of asyncio's."""
     return await work()
+
+
+def _hold(loop: asyncio.AbstractEventLoop, what: object, turns: int) -> None:
+    if turns:
+        loop.call_later(HELD_TURN_S, _hold, loop, what, turns - 1)
 
 
 async def _give_up_all() -> None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from hdfs_native import WriteOptions
+from hdfs_native import AsyncClient, WriteOptions
 
 from table.store.hdfs.calls import Calls
 from table.store.hdfs.closing import Client, Writer, recover, sync_and_close
@@ -51,7 +51,8 @@ class Writing:
         self._copies = 0  # to be asked for in the end
         self._begun = False
         self._size_bytes = 0
-        self._client: Client  # what the writer needs ends with it
+        self._client: Client
+        self._held: AsyncClient  # what the writer needs ends with it
         self._writer = self._made(None)
 
     def write(self, data: bytes) -> None:
@@ -136,6 +137,7 @@ class Writing:
             found = self._calls.ask(self._place, lambda: self._calls.client().get_file_info(self._full))
             self._copies = found.replication or 0
         options = WriteOptions(replication=copies, overwrite=True, create_parent=False)
-        self._client = client = self._calls.writing().inner
+        self._held = self._calls.writing()
+        self._client = client = self._held.inner
         self._size_bytes = 0
         return self._run(lambda: client.create(self._full, options))

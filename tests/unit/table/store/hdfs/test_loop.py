@@ -72,6 +72,25 @@ def test_one_that_is_given_up_keeps_no_other_waiting(loop: Loop) -> None:
     assert slow.cancelled.is_set() and not waiting.is_alive()
 
 
+def test_what_is_let_go_of_ends_later_and_in_the_loop(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("table.store.hdfs.loop.HELD_TURN_S", SHORT_S)
+    ended = threading.Event()
+    where: list[threading.Thread] = []
+
+    class Client:
+        def __del__(self) -> None:
+            where.append(threading.current_thread())
+            ended.set()
+
+    async def ready() -> None:
+        return None
+
+    loop.run(ready, LONG_S)
+    loop.let_go(Client())
+    assert not ended.wait(SHORT_S)
+    assert ended.wait(LONG_S) and where == [loop._thread]
+
+
 def test_a_loop_that_was_stopped_runs_nothing(loop: Loop) -> None:
     slow = Slow()
     loop.stop()
