@@ -437,12 +437,102 @@ def test_a_file_that_has_lost_some_of_what_was_written_is_not_taken_for_whole(st
         sink.close()
 
 
-def test_a_file_that_is_taken_away_while_it_is_closed_is_said_to_be_gone(store: HdfsStore) -> None:
+class TooEarly:
+    """A real writer; its first `close` is not carried out, and does not end. Meanwhile `hook` is called."""
+
+    def __init__(self, writer: Any, hook: Callable[[], object]) -> None:
+        self._writer = writer
+        self._hook: Callable[[], object] | None = hook
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._writer, name)
+
+    async def close(self) -> None:
+        if self._hook is None:
+            return await self._writer.close()
+        hook, self._hook = self._hook, None
+        asked = asyncio.ensure_future(self._close())
+        await asyncio.sleep(0)  # it begins
+        asked.cancel()
+        await asyncio.wait({asked})
+        await asyncio.to_thread(hook)
+        await asyncio.sleep(60.0)
+
+    async def _close(self) -> None:
+        await self._writer.close()
+
+
+@pytest.fixture(params=[1, 5 << 20], ids=["small", "large"])
+def half(request: pytest.FixtureRequest, store: HdfsStore) -> tuple[HdfsStore, HdfsSink]:
+    """A file of that many bytes that is begun, at `one`."""
+    sink = store.sink("one")
+    sink.write(b"1" * request.param)
+    assert isinstance(sink, HdfsSink)
+    sink._file = sink._begun()
+    return store, sink
+
+
+def test_a_file_that_is_taken_away_while_it_is_closed_is_said_to_be_gone(
+    half: tuple[HdfsStore, HdfsSink],
+) -> None:
+    """And stays so: a rollback comes only once."""
+    store, sink = half
+    assert sink._file is not None
+    sink._file._writer = TooEarly(sink._file._writer, lambda: store.delete(draft_of("one")))
+    with pytest.raises(FileNotFoundError):
+        sink.close()
+    assert store.names() == []
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["closed", "open"])
+def test_a_file_that_another_has_put_in_its_place_is_neither_taken_for_its_own_nor_touched(
+    half: tuple[HdfsStore, HdfsSink], is_open: bool
+) -> None:
+    """Though it be as long."""
+    store, sink = half
+    other = store.sink("one")
+    assert isinstance(other, HdfsSink)
+
+    def take_over() -> None:
+        other._file = other._begun()
+        other.write(b"2" * (sink.tell() - 1))
+        if not is_open:
+            other.write(b"2")
+            other.close()
+
+    assert sink._file is not None
+    sink._file._writer = TooEarly(sink._file._writer, take_over)
+    with pytest.raises(FileNotFoundError):
+        sink.close()
+    if is_open:
+        other.write(b"2")
+        other.close()
+    assert store.read("one", bytes_max=MAX) == b"2" * sink.tell()
+
+
+def test_a_file_that_another_has_closed_in_its_place_is_not_taken_for_its_own(store: HdfsStore) -> None:
+    """Nor one that came when it was asked for the last time."""
     sink = store.sink("one")
     sink.write(b"1" * (5 << 20))
     assert isinstance(sink, HdfsSink) and sink._file is not None
-    sink._file._writer = Late(sink._file._writer)
-    store.delete(draft_of("one"))
+
+    class Since:
+        def __init__(self, client: Any) -> None:
+            self._client = client
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._client, name)
+
+        async def recover_lease(self, path: str) -> bool:
+            await asyncio.to_thread(write)
+            return await self._client.recover_lease(path)  # type: ignore[no-any-return]
+
+    def write() -> None:
+        with closing(store.sink("one")) as other:
+            other.write(b"2" * (5 << 20))
+
+    sink._file._writer = TooEarly(sink._file._writer, lambda: None)
+    sink._file._client = Since(sink._file._client)
     with pytest.raises(FileNotFoundError):
         sink.close()
     assert store.names() == []

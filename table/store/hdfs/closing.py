@@ -11,13 +11,13 @@ larger one the lease is recovered, as that of a writer who died is: data nodes s
 which they have on their disks. That takes seconds: so before such a call is given up the name node must have
 answered another, and who has met it all the same lets the client take its time for a while.
 
-A path is one writer's, for ever: nobody else's file is taken for it.
+A lease is recovered by a path, where another's file may be by then. The name node knows each file by a number
+as well, which the writer says when it closes it: a file that was taken away is never closed, nor made again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -32,6 +32,10 @@ of the client's own would come after half a second."""
 SYNCS = 5.0
 """The first call has as long at least as that many times what a sync took: it asks data nodes as well."""
 RECOVERY_PAUSE_S, RECOVERIES_MAX = 0.5, 20
+NOT_OPEN = "LeaseExpiredException"
+"""What the name node says of a file that is closed, or is another's to close. One that is not there any more
+it does not find.
+"""
 
 
 class Writer(Protocol):
@@ -82,6 +86,11 @@ async def recover(writer: Writer, client: Client, full: str, size_bytes: int) ->
     """
     was_closed = await _recovered(writer, client, full)
     found = await client.get_file_info(full)
+    try:
+        await writer.close()  # is it this one?
+    except RuntimeError as error:
+        if NOT_OPEN not in str(error):
+            raise
     if found.length != size_bytes:
         raise ConnectionError(f"{size_bytes} bytes were synced, and {found.length} are left of them")
     return was_closed
@@ -99,12 +108,18 @@ async def _asked(
 
 
 async def _asked_again(writer: Writer, again_s: float) -> bool:
-    """As above. An error may be about a file that is closed, of which the answer came too late."""
+    """As above. An error may be about a file that is closed, of which the answer came too late. Raises
+    `FileNotFoundError` where it was taken away.
+    """
     ends_s = time.monotonic() + AGAIN_SUM_S
-    with contextlib.suppress(Exception):
+    try:
         while time.monotonic() < ends_s:
             if await _asked(writer, again_s := 2 * again_s):
                 return True
+    except FileNotFoundError:
+        raise
+    except Exception:  # noqa: BLE001 — whoever goes on meets it again
+        return False
     return False
 
 

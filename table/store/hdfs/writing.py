@@ -86,7 +86,7 @@ class Writing:
             if number > 1:
                 time.sleep(min(PAUSE_MAX_S, PAUSE_FIRST_S * 2 ** (number - 2)))
             if number > 1 or copies is not None:
-                self._writer = self._made(copies)
+                self._writer = self._made_anew(copies)
             try:
                 act(None if last else HANGS_S, number == 1)
             except (ConnectionError, OutcomeUnknown) as error:
@@ -132,10 +132,14 @@ class Writing:
     def _run(self, work: Callable[[], Awaitable[T]], patience_s: float | None = None) -> T:
         return self._calls.run(self._place, work, patience_s=patience_s)
 
-    def _made(self, copies: int | None) -> Writer:
-        if copies is not None and not self._copies:  # as many as the file has that is there
-            found = self._calls.ask(self._place, lambda: self._calls.client().get_file_info(self._full))
+    def _made_anew(self, copies: int | None) -> Writer:
+        """Raises `FileNotFoundError` where it was taken away meanwhile: a rollback comes only once."""
+        found = self._calls.ask(self._place, lambda: self._calls.client().get_file_info(self._full))
+        if copies is not None and not self._copies:
             self._copies = found.replication or 0
+        return self._made(copies)
+
+    def _made(self, copies: int | None) -> Writer:
         options = WriteOptions(replication=copies, overwrite=True, create_parent=False)
         self._held = self._calls.writing()
         self._client = client = self._held.inner
