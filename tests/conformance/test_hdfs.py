@@ -263,6 +263,13 @@ def test_a_name_node_that_stands_still_or_is_gone_is_waited_for_no_longer_than_p
     own.start()
     assert patient.read("one", bytes_max=MAX) == b"1"
     assert patient.create("one", b"other") is False
+    other = patient.sink("other")
+    other.write(b"1" * (5 << 20))
+    own.kill()
+    for asked_of in (other.close, lambda: store.create("three", b"3")):
+        with pytest.raises(OSError):  # and no panic of the client's
+            asked_of()
+    own.start()
     sink.close()  # none of its data was under way: it goes on where it was
     assert patient.read("half", bytes_max=MAX) == b"x" * 1_000
 

@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from hdfs_native import AsyncClient, Client
 
@@ -61,7 +62,10 @@ class Calls:
         stay_here()
         with self._lock:
             if self._writing is None:
-                self._writing = self._made(AsyncClient)
+                one_node = (
+                    urlsplit(self._url).port is not None
+                )  # else it is a name service's, whose next is asked
+                self._writing = self._made(AsyncClient, attempts_max=0 if one_node else ATTEMPTS_MAX)
                 weakref.finalize(self._writing, LOOP.let_go, self._writing.inner)
             return self._writing
 
@@ -132,10 +136,10 @@ class Calls:
     def _silent(self, place: str, patience_s: float) -> OutcomeUnknown:
         return OutcomeUnknown(errno.ETIMEDOUT, f"HDFS did not answer within {patience_s:.0f} s", place)
 
-    def _made(self, kind: Callable[..., T]) -> T:
+    def _made(self, kind: Callable[..., T], *, attempts_max: int = ATTEMPTS_MAX) -> T:
         settings = self._settings
         properties: dict[str, Any] = {
-            "dfs.client.failover.max.attempts": str(ATTEMPTS_MAX),
+            "dfs.client.failover.max.attempts": str(attempts_max),
             "dfs.client.failover.sleep.base.millis": str(SLEEP_FIRST_MS),
             "dfs.client.failover.sleep.max.millis": str(SLEEP_MAX_MS),
             "dfs.client.socket-timeout": str(round(500 * settings.patience_s)),

@@ -16,6 +16,10 @@ STUCK_S = 5.0
 STOP_S = 2.0
 HELD_TURNS, HELD_TURN_S = 10, 1.0
 """So many turns of the loop what is let go of is held for, each after so long."""
+PAUSES_S = (0.2, 0.4, 0.8, 1.6, 3.2)
+"""As long as the client's own, which it can make in threads of its own alone."""
+ANSWERS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
+"""Of a server that is there."""
 T = TypeVar("T")
 
 
@@ -109,9 +113,28 @@ async def within(
     raise GivenUp
 
 
+async def again(work: Callable[[], Awaitable[T]]) -> T:
+    """What may be asked for as often as one likes, of a server that may be away for a while."""
+    for pause_s in PAUSES_S:
+        try:
+            return await _awaited(work)
+        except ANSWERS:
+            raise
+        except OSError:
+            await asyncio.sleep(pause_s)
+    return await _awaited(work)
+
+
 async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
-    """The client's own coroutines are none of asyncio's."""
-    return await work()
+    """The client's own coroutines are none of asyncio's: where one would sleep before it asks a server again
+    that is away it panics, which no `except Exception` meets.
+    """
+    try:
+        return await work()
+    except (Exception, asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        raise ConnectionError(str(error)) from error
 
 
 def _hold(loop: asyncio.AbstractEventLoop, what: object, turns: int) -> None:

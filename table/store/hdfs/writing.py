@@ -18,6 +18,7 @@ from hdfs_native import AsyncClient, WriteOptions
 
 from table.store.hdfs.calls import Calls
 from table.store.hdfs.closing import Client, Writer, recover, sync_and_close
+from table.store.hdfs.loop import again
 from table.store.port import OutcomeUnknown
 
 COPIES: tuple[int | None, ...] = (None, None, 2)
@@ -144,4 +145,4 @@ class Writing:
         self._held = self._calls.writing()
         self._client = client = self._held.inner
         self._size_bytes = 0
-        return self._run(lambda: client.create(self._full, options))
+        return self._run(lambda: again(lambda: client.create(self._full, options)))

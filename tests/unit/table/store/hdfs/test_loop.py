@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from table.store.hdfs.loop import GivenUp, Loop, within
+from table.store.hdfs.loop import GivenUp, Loop, again, within
 
 LONG_S = 60.0
 SHORT_S = 0.01
@@ -47,6 +47,40 @@ def test_whoever_waits_is_given_what_it_gives_and_raised_what_it_raises(loop: Lo
     assert loop.run(right, LONG_S) == 7
     with pytest.raises(TimeoutError, match="its own"):
         loop.run(wrong, LONG_S)
+
+
+def test_a_panic_of_the_client_is_an_error_that_callers_know(loop: Loop) -> None:
+    class PanicException(BaseException):
+        """As PyO3 raises it."""
+
+    async def panics() -> None:
+        raise PanicException("there is no reactor running")
+
+    with pytest.raises(ConnectionError, match="no reactor"):
+        loop.run(panics, LONG_S)
+
+
+def test_a_server_that_is_away_is_asked_again_and_one_that_says_no_is_not(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("table.store.hdfs.loop.PAUSES_S", (0.0, 0.0))
+    asked: list[int] = []
+
+    async def third() -> str:
+        asked.append(1)
+        if len(asked) < 3:
+            raise OSError("Connection refused (os error 111)")
+        return "there"
+
+    async def refuses() -> str:
+        asked.append(1)
+        raise FileNotFoundError
+
+    assert loop.run(lambda: again(third), LONG_S) == "there"
+    asked.clear()
+    with pytest.raises(FileNotFoundError):
+        loop.run(lambda: again(refuses), LONG_S)
+    assert len(asked) == 1
 
 
 def test_what_is_given_up_has_ended_when_that_is_said(loop: Loop) -> None:
