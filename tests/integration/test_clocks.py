@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from table.errors import ClockAhead, ClockBehind, Contradiction, Unavailable
@@ -320,6 +321,25 @@ def test_a_heartbeat_that_looks_expired_since_the_clock_was_set_forth_does_not_h
     hours_ago = made.table._session.jvm.java.lang.Long(int(time.time() * 1_000) - 3 * 3_600_000)
     heart.getHeartbeat(instant).setLastHeartbeatTime(hours_ago)
     assert heart.isHeartbeatExpired(instant)
+    made.table.commit(made.planned("t1", instant, 2, made.write(instant, 2)), fence=lambda _newest: "")
+    assert made.table.newest().instant == instant  # type: ignore[union-attr]
+
+
+def test_a_heartbeat_whose_first_beat_storage_did_not_take_holds_the_commit_up_no_longer_than_that(
+    driver: Callable[..., Driver],
+) -> None:
+    """A commit that failed has stopped it; Hudi takes the one that was begun anew for started."""
+    made = driver()
+    instant = made.begin("t1")
+    session = made.table._session
+    session.let_die(instant)
+    beats, aside = made.path / ".hoodie" / ".heartbeat", made.path / ".hoodie" / "aside"
+    beats.rename(aside)
+    beats.write_bytes(b"")
+    with pytest.raises(Py4JJavaError):
+        session.keep_alive(instant)
+    beats.unlink()
+    aside.rename(beats)
     made.table.commit(made.planned("t1", instant, 2, made.write(instant, 2)), fence=lambda _newest: "")
     assert made.table.newest().instant == instant  # type: ignore[union-attr]
 

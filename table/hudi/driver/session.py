@@ -287,10 +287,12 @@ class Session:
         """Let the instant's heartbeat beat: without it every LAZY cleaner takes its writer for dead.
 
         A commit that failed has stopped it, and would be refused when it is tried again. So would one whose
-        heartbeat looks expired since the clock was set forth: its next beat may be a minute away.
+        heartbeat looks expired since the clock was set forth: its next beat may be a minute away. One whose
+        first beat storage did not take has no time; Hudi takes it for started, and it never beats.
         """
         heart = self.client.getHeartbeatClient()
-        if heart.getHeartbeat(instant) is not None and heart.isHeartbeatExpired(instant):
+        begun = heart.getHeartbeat(instant)
+        if begun is not None and (begun.getLastHeartbeatTime() is None or heart.isHeartbeatExpired(instant)):
             heart.stop(instant)
         heart.start(instant)
 
