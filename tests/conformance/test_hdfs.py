@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import os
 import stat
@@ -500,17 +501,21 @@ def test_a_file_that_another_has_put_in_its_place_is_neither_taken_for_its_own_n
     other = store.sink("one")
     assert isinstance(other, HdfsSink)
 
+    taken = threading.Event()
+
     def take_over() -> None:
         other._file = other._begun()
         other.write(b"2" * (sink.tell() - 1))
         if not is_open:
             other.write(b"2")
             other.close()
+        taken.set()
 
     assert sink._file is not None
     sink._file._writer = TooEarly(sink._file._writer, take_over)
     with pytest.raises(FileNotFoundError):
         sink.close()
+    assert taken.wait(60.0)
     if is_open:
         other.write(b"2")
         other.close()
@@ -542,6 +547,24 @@ def test_a_file_that_another_has_closed_in_its_place_is_not_taken_for_its_own(st
     sink._file._client = Since(sink._file._client)
     with pytest.raises(FileNotFoundError):
         sink.close()
+    assert store.read("one", bytes_max=MAX) == b"2" * (5 << 20)
+
+
+def test_a_file_of_which_a_piece_was_not_written_is_not_there(store: HdfsStore) -> None:
+    refused: list[int] = []
+
+    def refuse_once() -> None:
+        refused.append(1)
+        if len(refused) == 1:
+            raise OSError(errno.EIO, "Input/output error")
+
+    sink = store.sink("one", before=refuse_once)
+    with pytest.raises(OSError, match="Input/output error"):
+        sink.write(b"1" * (5 << 20))
+    sink.write(b"2")
+    with pytest.raises(OSError, match="a piece of the file could not be written"):
+        sink.close()
+    store.discard(sink)
     assert store.names() == []
 
 

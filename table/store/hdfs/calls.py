@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from hdfs_native import AsyncClient, Client
 
 from table.store.hdfs.errors import told
-from table.store.hdfs.loop import GivenUp, Loop
+from table.store.hdfs.loop import GivenUp, Loop, Panic
 from table.store.hdfs.settings import HdfsSettings
 from table.store.port import OutcomeUnknown
 from table.store.process import stay_here
@@ -62,9 +62,8 @@ class Calls:
         stay_here()
         with self._lock:
             if self._writing is None:
-                one_node = (
-                    urlsplit(self._url).port is not None
-                )  # else it is a name service's, whose next is asked
+                # Of a name service the next node is asked, and before that the client sleeps.
+                one_node = urlsplit(self._url).port is not None
                 self._writing = self._made(AsyncClient, attempts_max=0 if one_node else ATTEMPTS_MAX)
                 weakref.finalize(self._writing, LOOP.let_go, self._writing.inner)
             return self._writing
@@ -126,9 +125,11 @@ class Calls:
         patience_s = min(patience_s or self._settings.patience_s, self._settings.patience_s)
         try:
             return LOOP.run(work, patience_s)
-        except GivenUp as error:
+        except (GivenUp, Panic) as error:
             with self._lock:
-                self._writing = None  # the next call is not kept by what keeps this one
+                self._writing = None  # the next call does not meet what this one has met
+            if isinstance(error, Panic):
+                raise told(error, place) from error
             raise self._silent(place, patience_s) from error
         except Exception as error:
             raise told(error, place) from error

@@ -27,6 +27,10 @@ class GivenUp(Exception):
     """It did not end within its bound. What it asked for may have been done."""
 
 
+class Panic(ConnectionError):
+    """Of the client's own, which nothing else is to be asked of."""
+
+
 class Loop:
     """Its thread is made when it is first needed, where a process may still fork before. Safe to use from any
     thread.
@@ -38,6 +42,7 @@ class Loop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread
         self._stopped = False
+        self._kept: list[object] = []
 
     def run(self, work: Callable[[], Awaitable[T]], bound_s: float) -> T:
         """What it gives. `work` is called in the loop. Raises `GivenUp`, and what it raises."""
@@ -58,8 +63,12 @@ class Loop:
         has Python's lock, which one of them may still want, to say of a call that it has ended. May be called
         wherever garbage is collected.
         """
-        if self._loop is not None and not self._loop.is_closed():
+        if self._loop is None:
+            return
+        try:
             self._loop.call_soon_threadsafe(_hold, self._loop, what, HELD_TURNS)
+        except RuntimeError:  # it is closed: the process ends
+            self._kept.append(what)
 
     def stop(self) -> None:
         """Whatever runs is given up, and nothing will run any more. Where a process ends, before Python does:
@@ -134,7 +143,7 @@ async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
     except (Exception, asyncio.CancelledError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        raise ConnectionError(str(error)) from error
+        raise Panic(str(error)) from error
 
 
 def _hold(loop: asyncio.AbstractEventLoop, what: object, turns: int) -> None:

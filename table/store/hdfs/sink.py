@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 
 from table.store.hdfs.writing import Writing
@@ -26,7 +27,7 @@ class HdfsSink:
         self._show = show
         self._drop = drop
         self._file: Writing | None = None
-        self._closed = False
+        self._closed = self._broken = False
         self._write_bytes = write_bytes
         self._held = bytearray()
         self._size = 0
@@ -51,7 +52,11 @@ class HdfsSink:
         self._size += len(view)
         self._held += view
         if len(self._held) >= self._write_bytes:
-            self._begun().write(self._taken())
+            try:
+                self._begun().write(self._taken())
+            except OSError:
+                self._broken = True
+                raise
         return len(view)
 
     def tell(self) -> int:
@@ -65,6 +70,8 @@ class HdfsSink:
         if self._closed:
             return
         self._closed = True
+        if self._broken:
+            raise OSError(errno.EIO, "a piece of the file could not be written before")
         self._begun().end(self._taken())
         self._show(self._size)
 
