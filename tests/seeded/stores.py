@@ -29,6 +29,16 @@ def _recovers(_right: Any) -> Any:
     return recover
 
 
+def _if_it_looks_expired(_right: Any) -> Any:
+    def keep_alive(session: Any, instant: str) -> None:
+        heart = session.client.getHeartbeatClient()
+        if heart.getHeartbeat(instant) is not None and heart.isHeartbeatExpired(instant):
+            heart.stop(instant)
+        heart.start(instant)
+
+    return keep_alive
+
+
 def _at_once(right: Any) -> Any:
     def sink(store: Any, path: str, *, before: Any = None) -> Any:
         return right(store, path)
@@ -85,6 +95,17 @@ BUGS = (
             "test_a_data_node_that_has_died_keeps_nobody_from_writing_files_though_the_name_node_still_names_it",
         ),
         raises={"builtins.ConnectionError": "HDFS cannot be reached"},
+    ),
+    Bug(
+        "a_heartbeat_that_never_beat_is_asked_when_it_did",
+        "Where storage did not take a heartbeat's first beat, no commit of its instant is tried again.",
+        Hole.STANDSTILL,
+        {"table.hudi.driver.session:Session.keep_alive": _if_it_looks_expired},
+        of(
+            "tests/integration/test_clocks.py",
+            "test_a_heartbeat_whose_first_beat_storage_did_not_take_holds_the_commit_up_no_longer_than_that",
+        ),
+        raises={"table.errors.Refused": "NullPointerException"},
     ),
     Bug(
         "a_file_that_was_recovered_is_taken_for_whole",
