@@ -123,11 +123,13 @@ class Calls:
     def run(self, place: str, work: Callable[[], Awaitable[T]], *, patience_s: float | None = None) -> T:
         """As `ask` does, of a coroutine, which is ended where it is given up."""
         patience_s = min(patience_s or self._settings.patience_s, self._settings.patience_s)
+        used = self._writing
         try:
             return LOOP.run(work, patience_s)
         except (GivenUp, Panic) as error:
             with self._lock:
-                self._writing = None  # the next call does not meet what this one has met
+                if self._writing is used:
+                    self._writing = None  # the next call does not meet what this one has met
             if isinstance(error, Panic):
                 raise told(error, place) from error
             raise self._silent(place, patience_s) from error
