@@ -17,6 +17,7 @@ from table.hudi.files.base_file import is_ours, parse_file_name
 from table.hudi.files.log_file import is_in_bucket, is_log_file, is_our_log_file
 from table.hudi.layout import META_FOLDER
 from table.hudi.reader.timeline import Instant, PendingInstant, Timeline
+from table.store.paths import of_draft
 from tests.place import Place
 
 COMPLETED = re.compile(r"(\d{17})_(\d{17})\.(commit|deltacommit)")
@@ -120,7 +121,7 @@ def log_ends(bootstrap_servers: str, topic: str, partitions: int) -> dict[Source
 
 def leftovers(place: Place, pipeline: str) -> Leftovers:
     """What no completed commit accounts for. Files first: what is written meanwhile is then accounted for."""
-    there = [path for path in _data_files(place) if _is_of_lockstep(os.path.basename(path))]
+    there = [path for path in _data_files(place) if _is_of_lockstep(_called(os.path.basename(path)))]
     timeline = place.timeline()
     pending = tuple(
         one.requested
@@ -157,8 +158,13 @@ def _named(timeline: Timeline) -> set[str]:
 def _data_files(place: Place) -> Iterator[str]:
     for folder, names in place.store.walk(leaving_out=(META_FOLDER,)):
         for name in names:
-            if parse_file_name(name) is not None or is_log_file(name):
+            if parse_file_name(_called(name)) is not None or is_log_file(_called(name)):
                 yield os.path.join(folder, name)
+
+
+def _called(name: str) -> str:
+    """What a draft is to be called, and any other file is."""
+    return of_draft(name) or name
 
 
 def _is_of_lockstep(name: str) -> bool:

@@ -11,6 +11,7 @@ from functools import partial
 
 from lockstep.stores.hdfs import HdfsServer
 from table.store.location import Location
+from table.store.paths import DRAFT, of_draft
 from tests.faults import processes
 from tests.faults.acts import CALM_PER_SECOND, GOES_ON_S, assert_said, halts, proved
 from tests.faults.commits import wall_ms
@@ -68,16 +69,13 @@ def _full(stage: Stage, *, of: str) -> Iterator[Notes]:
 
 
 def _being_written(stage: Stage) -> str:
-    """A data file of an open transaction: HDFS knows of one no size before its first block is full or it is
-    closed. Empty where there is none.
-    """
-    store = stage.pipeline.place.store
-    for folder, name in below(stage.pipeline.place):
-        if name.endswith(".parquet"):
-            found = store.stat(f"{folder}/{name}")
-            if found is not None and found.size_bytes == 0:
-                return f"{folder}/{name}"
-    return ""
+    """The draft of a data file, which is there until the file is whole. Empty where there is none."""
+    drafts = (
+        f"{folder}/{name}"
+        for folder, name in below(stage.pipeline.place)
+        if of_draft(name).endswith(".parquet")
+    )
+    return next(drafts, "")
 
 
 def _killed_over_a_file(stage: Stage) -> Outcome:
@@ -93,7 +91,7 @@ def _killed_over_a_file(stage: Stage) -> Outcome:
     outcome = proved(stage, run, recovery_s=recovery_s, over=written)
     assert stage.pipeline.place.store.stat(written) is None, f"{written} is still there"
     still_open = _hdfs(stage).administer("-listOpenFiles", "-path", _folder(stage))
-    assert ".parquet" not in still_open, still_open
+    assert DRAFT not in still_open, still_open
     return outcome
 
 
