@@ -101,12 +101,10 @@ class Files:
         """Begin a file. Its marker, and its table partition where that is new, are there before anybody may
         see it.
         """
-        if not self.store.capabilities.remote:
+        if not self.store.capabilities.hides:
             self.make_ready(path)
             self.shows(path)
             return self.store.sink(path)
-        if not self.store.capabilities.hides:
-            self.shows(path)
         return self.store.sink(path, before=self._announced(path))
 
     def _announced(self, path: str) -> Callable[[], None]:
