@@ -246,6 +246,10 @@ port = 0
             return 0
         return sum(state.offsets.values()) if state is not None else 0
 
+    def await_all_committed(self) -> None:
+        """Wait until the table's offsets are at all that was produced."""
+        await_that(f"commit of all {self.produced:,} records", lambda: self.committed() == self.produced)
+
     def _environment(self) -> dict[str, str]:
         own = {"LOCKSTEP_STATE": str(self.folder / "state"), "NO_COLOR": "1"}
         return {**os.environ, **self.place.environment, **own}
@@ -253,7 +257,7 @@ port = 0
     def assert_exact(self, rows: int) -> None:
         verdict = self.verify()
         assert verdict["exact"] is True, json.dumps(verdict, indent=1)[:4_000]
-        assert verdict["rows"] == rows
+        assert verdict["rows"] == rows, f"{verdict['rows']:,} rows are exact, {rows:,} were to be there"
 
     def close(self) -> None:
         for run in self._runs:
@@ -308,6 +312,15 @@ class Run:
 
         await_that(f"{rows} rows committed by this run", probe, deadline_s=deadline_s)
 
+    def await_consumed(self, records: int) -> None:
+        """Wait until its workers, none of which was killed, have taken so many: a drain commits no other."""
+
+        def probe() -> bool:
+            workers = (self.status() or {}).get("workers", ())
+            return sum(worker.get("records", 0) for worker in workers) >= records
+
+        await_that(f"{records} records consumed", probe)
+
     def workers(self, *, coordinator: bool) -> list[int]:
         """Pids of living workers that hold the coordinator, or do not."""
         status = self.status() or {"workers": []}
@@ -324,7 +337,7 @@ class Run:
         return pids[0]
 
     def stop(self, *, deadline_s: float = 60) -> int:
-        """SIGTERM, as an orchestrator would; the exit code."""
+        """SIGTERM, as an orchestrator would; the exit code. What it has not consumed is the next run's."""
         os.kill(self.process.pid, signal.SIGTERM)
         return self.wait(deadline_s)
 

@@ -199,6 +199,7 @@ def test_a_run_that_is_stopped_tells_its_last_commit(pipeline: Pipeline, receive
     pipeline.produce(100)
     run.await_commits(1)
     pipeline.produce(100)
+    run.await_consumed(pipeline.produced)
     assert run.stop() == 0
     assert receiver.instants == instants_of(pipeline)
 

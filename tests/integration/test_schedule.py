@@ -48,6 +48,7 @@ def test_no_transaction_spans_a_boundary_and_its_instant_is_of_the_time_in_which
     pipeline.produce(200)
     run.await_commits(1)
     produce_for(pipeline, run, 5 * ALIGN_S, killing=True)
+    pipeline.await_all_committed()
     assert run.stop() == 0
     pipeline.assert_exact(pipeline.produced)
 
@@ -84,6 +85,7 @@ def test_transactions_end_at_scheduled_times_and_at_once_where_one_was_missed(pi
     pipeline.produce(200)
     run.await_commits(1)
     produce_for(pipeline, run, 35)
+    pipeline.await_all_committed()
     assert run.stop() == 0
     pipeline.assert_exact(pipeline.produced)
 
