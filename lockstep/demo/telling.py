@@ -13,8 +13,8 @@ def sentence(news: News, known: Fold) -> str:
             return f"run {run} is up"
         case Claimed(coordinator, epoch):
             return (
-                f"{coordinator} now decides what is committed, as number {epoch} (its epoch): whoever has a "
-                "lower one is obeyed no more"
+                f"{coordinator} now decides what is committed, in epoch {epoch}: a coordinator of a lower "
+                "one is obeyed no more"
             )
         case Joined(worker, fresh, partitions):
             count = "source partition" if len(partitions) == 1 else "source partitions"

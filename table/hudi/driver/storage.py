@@ -11,6 +11,7 @@ import re
 import uuid
 from pathlib import Path
 
+from table.store.paths import DRAFT
 from table.store.port import Store
 
 PROBE_BYTES = 8 * 1024
@@ -23,7 +24,7 @@ OF_ONE_MACHINE = frozenset(
 
 def unwritable(folder: Store) -> str:
     """Why not, as a sentence's end; empty where a file was written and removed."""
-    probe = f".lockstep-probe-{uuid.uuid4().hex}"
+    probe = f"{DRAFT}{uuid.uuid4().hex}"  # what stays of one that dies here is swept
     try:
         folder.put(probe, bytes(PROBE_BYTES), durable=True)
     except OSError as error:

@@ -114,8 +114,8 @@ def test_a_join_that_is_repeated_is_told_once_and_a_claim_too(topic: Topic) -> N
         topic.send(CoordinatorClaim(), epoch=1)
     assert told_of(topic)[before:] == [
         "worker-1 joins with source partitions events:0, events:1",
-        "coordinator@worker-0 now decides what is committed, as number 1 (its epoch): whoever has a lower "
-        "one is obeyed no more",
+        "coordinator@worker-0 now decides what is committed, in epoch 1: a coordinator of a lower one is "
+        "obeyed no more",
     ]
     topic.send(ParticipantJoin(partitions=(P0,)), sender="worker-1", who=W1)
     assert told_of(topic)[-1] == "worker-1 now with source partition events:0"

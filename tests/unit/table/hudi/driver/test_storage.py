@@ -1,4 +1,4 @@
-"""Which file system holds a folder, by the text of /proc/mounts."""
+"""Which file system holds a folder, by the text of /proc/mounts, and whether it can be written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from table.hudi.driver.storage import file_system, is_of_one_machine
+from table.hudi.driver.storage import file_system, is_of_one_machine, unwritable
+from table.hudi.upkeep.drafts import is_draft
+from table.store.local import LocalStore
 
 MOUNTS = """\
 rootfs / rootfs rw 0 0
@@ -38,3 +40,14 @@ def test_nothing_is_known_without_mounts(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert file_system("", "/data") == ""
     monkeypatch.setattr("table.hudi.driver.storage.MOUNTS", tmp_path / "missing")
     assert not is_of_one_machine("/")
+
+
+def test_what_was_written_to_see_whether_a_folder_can_be_is_swept_where_it_stays(tmp_path: Path) -> None:
+    class Dying(LocalStore):
+        def delete(self, path: str) -> bool:
+            raise OSError(5, "died before it removed the file")
+
+    assert unwritable(Dying(str(tmp_path))) == ""
+    (left,) = tmp_path.iterdir()
+    assert is_draft(left.name)
+    assert unwritable(LocalStore(str(tmp_path))) == "" and list(tmp_path.iterdir()) == [left]
