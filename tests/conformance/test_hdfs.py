@@ -46,23 +46,30 @@ def store(hdfs: HdfsServer) -> HdfsStore:
     return new_store(hdfs)
 
 
-class Deaf:
-    """A real client; of its renames the answer is lost, and what `carried_out` says is done before."""
+class Passing:
+    """A real client or writer: whatever a class below does not say otherwise is done by it."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+class Deaf(Passing):
+    """A client; of its renames the answer is lost, and what `carried_out` says is done before."""
 
     def __init__(self, client: Client, times: int) -> None:
-        self._client = client
+        super().__init__(client)
         self._times = times
         self.lost = False
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
     def rename(self, source: str, target: str, overwrite: bool) -> None:
         if self.lost:
-            return self._client.rename(source, target, overwrite)
+            return self._real.rename(source, target, overwrite)
         self.lost = True
         for _ in range(self._times):  # the client asks again by itself where no answer comes
-            self._client.rename(source, target, overwrite)
+            self._real.rename(source, target, overwrite)
         raise ConnectionAbortedError("RPC listener disconnected")
 
 
@@ -106,23 +113,20 @@ def test_what_is_put_is_there_though_the_answer_was_lost(store: HdfsStore) -> No
     assert store.read("one", bytes_max=MAX) == b"after it" and left(store) == []
 
 
-class Slow:
-    """A real client; before its first rename all drafts are swept, as of one who stands still for a day."""
+class Slow(Passing):
+    """A client; before its first rename all drafts are swept, as of one who stands still for a day."""
 
     def __init__(self, store: HdfsStore, meanwhile: Callable[[], object] = lambda: None) -> None:
-        self._store, self._client = store, store._calls.client()
+        super().__init__(store._calls.client())
         self._meanwhile = meanwhile
         self._is_first = True
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
 
     def rename(self, source: str, target: str, overwrite: bool) -> None:
         if self._is_first:
             self._is_first = False
             self._meanwhile()
-            self._client.delete(source, False)
-        self._client.rename(source, target, overwrite)
+            self._real.delete(source, False)
+        self._real.rename(source, target, overwrite)
 
 
 @pytest.mark.parametrize("others", [b"", b"this", b"theirs"])
@@ -317,19 +321,17 @@ def test_a_data_node_that_stands_still_keeps_none_of_the_files_that_are_closed_a
         assert len(store.names()) == 1 + 2 * at_once
 
 
-class Unlucky:
-    """A real client; the name node names a dead data node for the first `times` blocks that are asked for."""
+class Unlucky(Passing):
+    """A client; the name node names a dead data node for the first `times` blocks that are asked for."""
 
     def __init__(self, client: AsyncClient, times: int) -> None:
-        self._client = client
+        super().__init__(client.inner)
+        self._client = client  # which is to be held as long
         self.inner = self
         self.left = times
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client.inner, name)
-
     async def create(self, path: str, options: WriteOptions) -> Any:
-        writer = await self._client.inner.create(path, options)
+        writer = await self._real.create(path, options)
         return self if self._refuses() else writer
 
     async def write(self, data: bytes) -> int:
@@ -394,20 +396,17 @@ def test_a_file_is_whole_however_often_the_name_node_is_asked_to_close_it(
         store.date(name)
 
 
-class Late:
-    """A real writer; its first `close` is carried out, and does not end."""
+class Late(Passing):
+    """A writer; its first `close` is carried out, and does not end."""
 
     def __init__(self, writer: Any) -> None:
-        self._writer = writer
+        super().__init__(writer)
         self._asked = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._writer, name)
 
     async def close(self) -> None:
         self._asked += 1
         if self._asked == 1:
-            await self._writer.close()
+            await self._real.close()
             await asyncio.sleep(60.0)
         raise RuntimeError('RPCError("org.apache.hadoop.hdfs.server.namenode.LeaseExpiredException", "no")')
 
@@ -421,17 +420,11 @@ def test_a_file_is_closed_of_which_the_name_node_has_said_so_too_late(store: Hdf
     assert store.read("one", bytes_max=MAX) == b"1" * (5 << 20)
 
 
-class Short:
-    """A real client; of a file that is closed it says that a byte of it is missing."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
+class Short(Passing):
+    """A client; of a file that is closed it says that a byte of it is missing."""
 
     async def get_file_info(self, path: str) -> Any:
-        found = await self._client.get_file_info(path)
+        found = await self._real.get_file_info(path)
         return SimpleNamespace(length=found.length - 1)
 
 
@@ -445,19 +438,16 @@ def test_a_file_that_has_lost_some_of_what_was_written_is_not_taken_for_whole(st
         sink.close()
 
 
-class TooEarly:
-    """A real writer; its first `close` is not carried out, and does not end. Meanwhile `hook` is called."""
+class TooEarly(Passing):
+    """A writer; its first `close` is not carried out, and does not end. Meanwhile `hook` is called."""
 
     def __init__(self, writer: Any, hook: Callable[[], object]) -> None:
-        self._writer = writer
+        super().__init__(writer)
         self._hook: Callable[[], object] | None = hook
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._writer, name)
 
     async def close(self) -> None:
         if self._hook is None:
-            return await self._writer.close()
+            return await self._real.close()
         hook, self._hook = self._hook, None
         asked = asyncio.ensure_future(self._close())
         await asyncio.sleep(0)  # it begins
@@ -467,7 +457,7 @@ class TooEarly:
         await asyncio.sleep(60.0)
 
     async def _close(self) -> None:
-        await self._writer.close()
+        await self._real.close()
 
 
 @pytest.fixture(params=[1, 5 << 20], ids=["small", "large"])
@@ -528,16 +518,10 @@ def test_a_file_that_another_has_closed_in_its_place_is_not_taken_for_its_own(st
     sink.write(b"1" * (5 << 20))
     assert isinstance(sink, HdfsSink) and sink._file is not None
 
-    class Since:
-        def __init__(self, client: Any) -> None:
-            self._client = client
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self._client, name)
-
+    class Since(Passing):
         async def recover_lease(self, path: str) -> bool:
             await asyncio.to_thread(write)
-            return await self._client.recover_lease(path)  # type: ignore[no-any-return]
+            return await self._real.recover_lease(path)  # type: ignore[no-any-return]
 
     def write() -> None:
         with closing(store.sink("one")) as other:
