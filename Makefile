@@ -69,7 +69,7 @@ INPUTS ?= 1000000
 SECONDS_EACH ?= 600
 
 .PHONY: faults
-faults: $(INSTALLED)  ## Real parts: every scenario once, with STORE=s3 those of tables there; with CYCLES=100 so many random kills instead
+faults: $(INSTALLED)  ## Real parts: every scenario once, with STORE=s3 (hdfs, gs, azure) those of tables there; with CYCLES=100 so many random kills instead
 	@$(PYTHON) -m tests.faults $(if $(CYCLES),--cycles $(CYCLES) --records $(RECORDS) --per-second $(PER_SECOND) $(if $(SEED),--seed $(SEED)),--all) $(if $(STORE),--store $(STORE))
 
 .PHONY: soak soak-simulation soak-fuzz soak-native soak-faults

@@ -20,7 +20,7 @@ from lockstep.driver.rundir import read_run_file
 from table.errors import TableError
 from table.kinds import HUDI, table_kind
 from table.service.client import TableClient
-from tests.place import Bucket, Folder, OnAzure, OnGoogle, OnHdfs, Place
+from tests.place import Folder, OnServer, Place
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class Pipeline:
     spark: dict[str, str] = field(default_factory=dict)
     """Spark's properties of each run; one that a test gives to a run counts before it."""
     produced: int = 0
-    bucket: Bucket | OnHdfs | OnGoogle | OnAzure | None = None
+    bucket: OnServer | None = None
     _runs: list[Run] = field(default_factory=list)
 
     @property
@@ -106,7 +106,7 @@ class Pipeline:
         assert self.bucket is None, f"the table is in no folder, but at {self.bucket.address}"
         return self.folder / "table"
 
-    def put_at(self, bucket: Bucket | OnHdfs | OnGoogle | OnAzure, *, kind: str = "insert") -> None:
+    def put_at(self, bucket: OnServer, *, kind: str = "insert") -> None:
         """Its table is there, of this kind. Before anything asks for its configuration."""
         self.bucket = bucket
         text = self.config.read_text(encoding="utf-8")

@@ -1,5 +1,5 @@
 """Where a test's table is, as everybody but its pipeline sees it: a folder, here or on a real HDFS, or a
-bucket of a real S3 server.
+bucket of a real S3 server or of what stands for Google's and Azure's.
 
 What scenarios ask of a table goes through here, so that they are about the protocol and not about files.
 Paths are relative to the table, as a `Store` has them.
@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from lockstep.launch.local_server import LocalServer
 from lockstep.stores.gs import GsServer
 from lockstep.stores.hdfs import HdfsServer
 from lockstep.stores.local import ACCESS_KEY, SECRET_KEY, S3Server, secret_of, storage_section
@@ -27,6 +28,7 @@ from table.hudi.layout import META_FOLDER
 from table.hudi.reader.timeline import Timeline
 from table.store.local import LocalStore
 from table.store.location import store_at
+from table.store.objects.settings import ObjectSettings
 from table.store.port import Store, Upload
 from table.store.settings import StoreSettings
 from tests.azure.server import KEY as AZURE_KEY
@@ -291,65 +293,9 @@ class OnHdfs(Remote):
             return False
 
 
-class OnGoogle(Remote):
-    """A bucket of its own on a server of Google's API."""
-
-    expiry_s = 3.0
-
-    def __init__(self, server: GsServer) -> None:
-        bucket = f"lake-{uuid.uuid4().hex[:12]}"
-        server.make_bucket(bucket)
-        self._endpoint = server.endpoint
-        super().__init__(f"gs://{bucket}/lake/events", replace(server.settings, patience_s=OWN_PATIENCE_S))
-
-    @property
-    def toml(self) -> str:
-        return f'\n[storage]\nendpoint = "{self._endpoint}"\ncredentials = "none"\n'
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        return {}
-
-    def appeared_ms(self, name: str) -> int | None:
-        """Nobody knows: an object's time is that of its last put, by a clock of the server's."""
-        return None
-
-    def is_locked(self) -> bool:
-        return holds_lease(self._store)
-
-
-class OnAzure(Remote):
-    """A container of its own on a server of Azure's storage."""
-
-    expiry_s = 3.0
-
-    def __init__(self, server: AzureServer) -> None:
-        container = f"lake-{uuid.uuid4().hex[:12]}"
-        server.make_bucket(container)
-        self._endpoint = server.endpoint
-        address = f"abfss://{authority_of(container)}/lake/events"
-        super().__init__(address, replace(server.settings, patience_s=OWN_PATIENCE_S))
-
-    @property
-    def toml(self) -> str:
-        key = f'account_key = "${{env:{AZURE_VARIABLE}}}"'
-        return f'\n[storage]\nendpoint = "{self._endpoint}"\ncredentials = "account_key"\n{key}\n'
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        return {AZURE_VARIABLE: AZURE_KEY}
-
-    def appeared_ms(self, name: str) -> int | None:
-        """Nobody knows: a blob's time is that of its last put, by a clock of the server's."""
-        return None
-
-    def is_locked(self) -> bool:
-        return holds_lease(self._store)
-
-
-class Bucket(Remote):
-    """One of its own on this server. `endpoint`: how the pipeline reaches it, if that is not directly.
-    `profiles`: where its keys are, as the profile `PROFILE_NAME`, if not in the environment.
+class InObjects(Remote):
+    """In a bucket of its own, or what else it is called. `endpoint`: how the pipeline reaches the server, if
+    that is not directly.
     """
 
     expiry_s = 3.0
@@ -357,35 +303,13 @@ class Bucket(Remote):
     CLOSE_MS = 1_000
     """What is seen by a look that followed another so soon has just appeared."""
 
-    def __init__(self, server: S3Server, *, endpoint: str = "", profiles: Path | None = None) -> None:
-        self._profiles = profiles
-        bucket = f"lake-{uuid.uuid4().hex[:12]}"
-        server.make_bucket(bucket)
-        settings = replace(server.settings, request_timeout_s=OWN_REQUEST_S, patience_s=OWN_PATIENCE_S)
-        super().__init__(f"s3a://{bucket}/lake/events", settings)
-        self._endpoint = endpoint or server.endpoint
+    def __init__(self, address: str, settings: ObjectSettings, endpoint: str) -> None:
+        own = replace(settings, request_timeout_s=OWN_REQUEST_S, patience_s=OWN_PATIENCE_S)
+        super().__init__(address, own)
+        self._endpoint = endpoint or settings.endpoint
         self._lock = threading.Lock()
         self._first_seen: dict[str, int] = {}
         self._looked_ms = 0
-
-    @property
-    def toml(self) -> str:
-        keys = {name: f"${{env:{variable}}}" for name, variable in VARIABLES.items()}
-        section = "\n" + storage_section(self._endpoint, **keys)
-        if self._profiles is None:
-            return section
-        return section.partition("credentials")[0] + f'credentials = "profile"\nprofile = "{PROFILE_NAME}"\n'
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        if self._profiles is None:
-            return KEYS
-        return dict.fromkeys(PROFILES_VARIABLES, str(self._profiles))
-
-    def write_profile(self, access_key: str) -> None:
-        assert self._profiles is not None
-        keys = f"aws_access_key_id = {access_key}\naws_secret_access_key = {secret_of(access_key)}\n"
-        self._profiles.write_text(f"[{PROFILE_NAME}]\n{keys}", encoding="utf-8")
 
     def names(self, folder: str) -> list[str]:
         names = super().names(folder)
@@ -410,6 +334,90 @@ class Bucket(Remote):
 
     def is_locked(self) -> bool:
         return holds_lease(self._store)
+
+
+class OnGoogle(InObjects):
+    """A bucket on a server of Google's API."""
+
+    def __init__(self, server: GsServer, *, endpoint: str = "") -> None:
+        bucket = f"lake-{uuid.uuid4().hex[:12]}"
+        server.make_bucket(bucket)
+        super().__init__(f"gs://{bucket}/lake/events", server.settings, endpoint)
+
+    @property
+    def toml(self) -> str:
+        return f'\n[storage]\nendpoint = "{self._endpoint}"\ncredentials = "none"\n'
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return {}
+
+
+class OnAzure(InObjects):
+    """A container on a server of Azure's storage."""
+
+    def __init__(self, server: AzureServer, *, endpoint: str = "") -> None:
+        container = f"lake-{uuid.uuid4().hex[:12]}"
+        server.make_bucket(container)
+        super().__init__(f"abfss://{authority_of(container)}/lake/events", server.settings, endpoint)
+
+    @property
+    def toml(self) -> str:
+        key = f'account_key = "${{env:{AZURE_VARIABLE}}}"'
+        return f'\n[storage]\nendpoint = "{self._endpoint}"\ncredentials = "account_key"\n{key}\n'
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return {AZURE_VARIABLE: AZURE_KEY}
+
+
+class Bucket(InObjects):
+    """One on this server. `profiles`: where its keys are, as the profile `PROFILE_NAME`, if not in the
+    environment.
+    """
+
+    def __init__(self, server: S3Server, *, endpoint: str = "", profiles: Path | None = None) -> None:
+        self._profiles = profiles
+        bucket = f"lake-{uuid.uuid4().hex[:12]}"
+        server.make_bucket(bucket)
+        super().__init__(f"s3a://{bucket}/lake/events", server.settings, endpoint)
+
+    @property
+    def toml(self) -> str:
+        keys = {name: f"${{env:{variable}}}" for name, variable in VARIABLES.items()}
+        section = "\n" + storage_section(self._endpoint, **keys)
+        if self._profiles is None:
+            return section
+        return section.partition("credentials")[0] + f'credentials = "profile"\nprofile = "{PROFILE_NAME}"\n'
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        if self._profiles is None:
+            return KEYS
+        return dict.fromkeys(PROFILES_VARIABLES, str(self._profiles))
+
+    def write_profile(self, access_key: str) -> None:
+        assert self._profiles is not None
+        keys = f"aws_access_key_id = {access_key}\naws_secret_access_key = {secret_of(access_key)}\n"
+        self._profiles.write_text(f"[{PROFILE_NAME}]\n{keys}", encoding="utf-8")
+
+
+OnServer = Bucket | OnHdfs | OnGoogle | OnAzure
+
+
+def place_on(server: LocalServer, *, endpoint: str = "") -> OnServer:
+    """A place of its own on this server. `endpoint`: see `InObjects`."""
+    match server:
+        case S3Server():
+            return Bucket(server, endpoint=endpoint)
+        case GsServer():
+            return OnGoogle(server, endpoint=endpoint)
+        case AzureServer():
+            return OnAzure(server, endpoint=endpoint)
+        case HdfsServer():
+            assert not endpoint, "nothing is between a pipeline and HDFS"
+            return OnHdfs(server)
+    raise AssertionError(f"no table is put on a {server.kind}")
 
 
 def holds_lease(store: Store) -> bool:

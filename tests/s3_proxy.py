@@ -1,4 +1,5 @@
-"""Between a client and a real S3 server: counts requests, and does to some what networks and servers do.
+"""Between a client and a real S3 server, or one of Google's or Azure's storage: counts requests, and does to
+some what networks and servers do.
 
 Signatures stay valid: nothing of a request is changed.
 """
@@ -6,6 +7,7 @@ Signatures stay valid: nothing of a request is changed.
 from __future__ import annotations
 
 import http.client
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
@@ -25,6 +27,9 @@ SIGNED = frozenset({"date"})
 """Of a request it is the client's, whose signature is over it."""
 PUTS = (Request.PUT, Request.PUT_IF, Request.UPLOAD)
 """By which an object comes to be."""
+GOOGLES_UPLOAD = "/upload/storage/"
+GOOGLES_NAME = re.compile(rb'"name"\s*:\s*"([^"]+)"')
+HEAD_BYTES = 4_096
 BETWEEN = frozenset({"transfer-encoding", "connection", "keep-alive", "date", "server"})
 
 
@@ -120,9 +125,31 @@ class S3Proxy:
 
             do_PUT = do_POST = do_HEAD = do_DELETE = do_GET
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._handler = Handler
+        self._is_away = False
+        self._server = self._listening(0)
+
+    def _listening(self, port: int) -> ThreadingHTTPServer:
+        server = ThreadingHTTPServer(("127.0.0.1", port), self._handler)
+        server.daemon_threads = True
+        return server
+
+    def _serve_forever(self) -> None:
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Nobody is at the address: connections are refused, and those that are open break."""
+        port = self._server.server_port
+        self._is_away = True
+        self._server.shutdown()
+        self._server.server_close()
+        try:
+            yield
+        finally:
+            self._server = self._listening(port)
+            self._is_away = False
+            self._serve_forever()
 
     @property
     def endpoint(self) -> str:
@@ -149,7 +176,7 @@ class S3Proxy:
         return [plan.request for plan in self._plans if plan.left == plan.times]
 
     def __enter__(self) -> S3Proxy:
-        self._thread.start()
+        self._serve_forever()
         return self
 
     def __exit__(
@@ -162,6 +189,9 @@ class S3Proxy:
 
     def _serve(self, handler: Any) -> None:
         body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+        if self._is_away:
+            handler.close_connection = True
+            return
         who = _access_key(handler)
         with self._lock:
             self.asked_by[who] += 1
@@ -174,7 +204,7 @@ class S3Proxy:
             self.unsaid[kind] += 1
             _answer(handler, 403, {}, ERROR % b"AccessDenied")
             return
-        blow = self._blow_for(kind, unquote(urlsplit(handler.path).path))
+        blow = self._blow_for(kind, _key(handler, body))
         if blow is Blow.BREAK:
             handler.close_connection = True
             return
@@ -266,6 +296,18 @@ def _kind(handler: BaseHTTPRequestHandler) -> Request:
             return Request.UPLOAD if "uploads" in query else Request.COMPLETE
         case _:
             return Request.ABORT if "uploadId" in query else Request.DELETE
+
+
+def _key(handler: BaseHTTPRequestHandler, body: bytes) -> str:
+    """Which object it is about; Google's JSON API says it in the query, or in the body's first part."""
+    asked = urlsplit(handler.path)
+    key = unquote(asked.path)
+    if GOOGLES_UPLOAD not in key:
+        return key
+    named = parse_qs(asked.query).get("name") or [
+        name.decode() for name in GOOGLES_NAME.findall(body[:HEAD_BYTES])
+    ]
+    return "/".join((key, *named))
 
 
 def _access_key(handler: Any) -> str:

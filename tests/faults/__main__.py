@@ -15,7 +15,7 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 import click
 
-from table.store.location import FILE, HDFS, S3
+from table.store.location import AZURE, FILE, GOOGLE, HDFS, S3
 from tests import evidence
 from tests.faults.cycles import Plan, run_cycles
 from tests.faults.play import Played, load_catalogue, play_all, prepare, say
@@ -24,8 +24,12 @@ from tests.faults.scenario import Scenario
 Figures = dict[str, Any]
 """What one scenario came to, as the evidence has it."""
 
-EVIDENCE = {FILE: "scenarios", S3: "scenarios-s3", HDFS: "scenarios-hdfs"}
-COMMANDS = {FILE: "make faults", S3: "make faults STORE=s3", HDFS: "make faults STORE=hdfs"}
+STORES = {"file": FILE, "s3": S3, "hdfs": HDFS, "gs": GOOGLE, "azure": AZURE}
+"""As the command line has them."""
+EVIDENCE = {store: "scenarios" if store == FILE else f"scenarios-{name}" for name, store in STORES.items()}
+COMMANDS = {
+    store: "make faults" + (f" STORE={name}" if store != FILE else "") for name, store in STORES.items()
+}
 """By where the table is."""
 
 
@@ -46,10 +50,10 @@ COMMANDS = {FILE: "make faults", S3: "make faults STORE=s3", HDFS: "make faults 
 )
 @click.option(
     "--store",
-    type=click.Choice(["file", "s3", "hdfs"]),
+    type=click.Choice(list(STORES)),
     default="file",
     show_default=True,
-    help="Where the table is: a folder, an S3 server or HDFS, of which --all leaves scenarios-….json.",
+    help="Where the table is: a folder, or on a server of that kind, of which --all leaves scenarios-….json.",
 )
 @click.option("--folder", type=click.Path(path_type=Path), help="Where to work. Default: a temporary one.")
 def main(
@@ -66,7 +70,7 @@ def main(
 ) -> None:
     """Faults on the real parts: real broker, real spark-submit, real Hudi."""
     prepare()
-    scheme = {"file": FILE, "s3": S3, "hdfs": HDFS}[store]
+    scheme = STORES[store]
     catalogue = load_catalogue(scheme)
     folder = folder or Path(tempfile.mkdtemp(prefix="faults-"))
     if cycles is not None:

@@ -17,29 +17,33 @@ from functools import partial
 from pathlib import Path
 
 from lockstep.brokers.local import Broker
+from lockstep.launch.local_server import LocalServer
+from lockstep.stores.gs import GsServer
 from lockstep.stores.hdfs import HdfsServer
 from lockstep.stores.local import EVERYTHING, S3Server
-from table.store.location import FILE, HDFS, S3
+from table.store.location import AZURE, FILE, GOOGLE, HDFS, S3
+from tests.azure.server import AzureServer
 from tests.broker_fixture import create_topic
 from tests.faults.kills import DRIVER_LIMIT_S
 from tests.faults.scenario import CATALOGUE, Outcome, Scenario
 from tests.faults.stage import Stage
 from tests.harness import Pipeline
-from tests.place import SUCCESSOR, Bucket, OnHdfs
+from tests.place import SUCCESSOR, place_on
 
 PARTITIONS = 4
 MODULES = (
     *("kills", "pauses", "rivals", "clocks", "boundaries", "watermarks"),
     *("environment_*", "tables_*", "upserts_*", "services", "retentions", "slow_writers"),
-    *("exchanges", "stores", "stores_hdfs"),
+    *("exchanges", "stores", "stores_hdfs", "stores_clouds"),
 )
 
-Server = S3Server | HdfsServer
 SERVER_S = 5.0
 """How much later than on a file system a driver that was killed may commit again: after 20 s."""
-SERVERS: Mapping[str, Callable[[Path], Server]] = {
+SERVERS: Mapping[str, Callable[[Path], LocalServer]] = {
     S3: partial(S3Server, others={SUCCESSOR: EVERYTHING}),
     HDFS: HdfsServer,
+    GOOGLE: GsServer,
+    AZURE: AzureServer,
 }
 
 
@@ -92,18 +96,18 @@ class Played:
         }
 
 
-def make_stage(broker: Broker, folder: Path, name: str, server: Server | None = None) -> Stage:
+def make_stage(broker: Broker, folder: Path, name: str, server: LocalServer | None = None) -> Stage:
     """A topic and a pipeline of that name in this folder; its table is on the server, where there is one."""
     topic = f"{name[:60].replace('_', '-')}-{uuid.uuid4().hex[:6]}"
     folder.mkdir(parents=True)
     create_topic(broker.bootstrap_servers, topic, partitions=PARTITIONS)
     pipeline = Pipeline(folder=folder, broker=broker, topic=topic, partitions=PARTITIONS)
     if server is not None:
-        pipeline.bucket = OnHdfs(server) if isinstance(server, HdfsServer) else Bucket(server)
+        pipeline.bucket = place_on(server)
     return Stage(broker=broker, pipeline=pipeline, server=server)
 
 
-def play(broker: Broker, folder: Path, scenario: Scenario, server: Server | None = None) -> Played:
+def play(broker: Broker, folder: Path, scenario: Scenario, server: LocalServer | None = None) -> Played:
     """One scenario to its end. What it leaves is kept where it failed or was slow."""
     began = time.monotonic()
     stage = make_stage(broker, folder, scenario.name, server)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from table.store.location import FILE, HDFS, S3
+from table.store.location import AZURE, FILE, GOOGLE, HDFS, S3
 
 if TYPE_CHECKING:
     from tests.faults.stage import Stage
@@ -32,10 +32,12 @@ class Outcome:
     notes: Notes = field(default_factory=dict)
 
 
-EVERYWHERE = (FILE, S3, HDFS)
+EVERYWHERE = (FILE, S3, HDFS, GOOGLE, AZURE)
 ON_FILES = (FILE,)
 ON_S3 = (S3,)
 ON_HDFS = (HDFS,)
+ON_GOOGLE = (GOOGLE,)
+ON_AZURE = (AZURE,)
 
 Act = Callable[["Stage"], Outcome]
 

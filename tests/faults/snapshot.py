@@ -1,7 +1,8 @@
 """`python -m tests.faults.snapshot TABLE FILE [ENDPOINT]`: an upsert table's rows, as Spark SQL says.
 
-By its snapshot query. The file gets a JSON list of [region, id, amount, ts]. `ENDPOINT`: of the S3 server
-that the table is on.
+By its snapshot query. The file gets a JSON list of [region, id, amount, ts]. `ENDPOINT`: of the server
+that the table is on. S3 is reached as anybody would; what stands for Google's and Azure's storage as Lockstep
+reaches it, since Hadoop's connector for Azure knows no address of another server.
 """
 
 from __future__ import annotations
@@ -10,12 +11,24 @@ import json
 import sys
 from pathlib import Path
 
+from table.hudi.driver.reach import reach
+from table.store.connectors import store_needs
+from table.store.location import AZURE, GOOGLE, Location
+from table.store.objects.settings import AccountKey, Anonymous, ObjectSettings
+from tests.azure.server import KEY
 from tests.faults.spark_sql import session
+
+CREDENTIALS = {GOOGLE: Anonymous(), AZURE: AccountKey(KEY)}
 
 
 def main() -> None:
     table, answer, *endpoint = sys.argv[1:]
-    spark = session(s3=endpoint[0] if endpoint else "")
+    location = Location.parse(table)
+    if location.scheme in CREDENTIALS:
+        spark = session(needs=store_needs(table))
+        reach(spark, location, ObjectSettings(endpoint=endpoint[0], credentials=CREDENTIALS[location.scheme]))
+    else:
+        spark = session(s3=endpoint[0] if endpoint else "")
     try:
         spark.sql(f"create table t using hudi location '{table}'")
         rows = spark.sql("select region, id, amount, ts from t").collect()

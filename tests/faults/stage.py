@@ -12,9 +12,8 @@ from pathlib import Path
 from lockstep.brokers.local import Broker
 from lockstep.config import load
 from lockstep.launch.class_archive import options_to_use
+from lockstep.launch.local_server import LocalServer
 from lockstep.launch.submit import Submission, compose, environment, find_jars, find_spark_home, needs_of
-from lockstep.stores.hdfs import HdfsServer
-from lockstep.stores.local import S3Server
 from tests.faults import commits, processes, upkeep, upsert_model
 from tests.faults.commits import Landed, Leftovers, wall_ms
 from tests.faults.load import Load
@@ -56,8 +55,8 @@ class Stage:
     """One scenario's own topic, table and broker. `close` ends whatever was started here.
 
     `weights`: how the load is spread over the source partitions; evenly where it is empty. `upserts`: see
-    `with_upserts`. `others`: rows of an upsert table that somebody else has written. `server`: of S3 or
-    HDFS, where the table is there. `proxy`: what is between it and the pipeline, in scenarios that want one.
+    `with_upserts`. `others`: rows of an upsert table that somebody else has written. `server`: of the
+    store, where the table is on one. `proxy`: what is between it and the pipeline, if a scenario wants one.
     `proof`: what proves a table of which `lockstep verify` cannot say enough; its figures.
     """
 
@@ -68,7 +67,7 @@ class Stage:
     weights: Sequence[int] = field(default_factory=tuple)
     upserts: bool = False
     others: dict[Key, Row] = field(default_factory=dict)
-    server: S3Server | HdfsServer | None = None
+    server: LocalServer | None = None
     proxy: S3Proxy | None = None
     proof: Callable[[Stage], dict[str, int]] | None = None
 

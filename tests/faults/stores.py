@@ -30,7 +30,7 @@ from tests.faults.scenario import ON_S3, Notes, Outcome, Scenario, put
 from tests.faults.stage import Stage
 from tests.faults.steps import AIMED, Step
 from tests.harness import event
-from tests.place import SUCCESSOR, Bucket
+from tests.place import SUCCESSOR, Bucket, place_on
 from tests.s3_proxy import Blow, Lasting, S3Proxy
 
 FROZEN_S = 20.0
@@ -68,9 +68,9 @@ LARGE_FILES = {
 @contextmanager
 def behind_a_proxy(stage: Stage) -> Iterator[None]:
     """All that the pipeline asks of the server goes through `stage.proxy`. Before anything is started."""
-    assert isinstance(stage.server, S3Server), "the table is to be on S3"
+    assert stage.server is not None
     with S3Proxy(stage.server.port) as stage.proxy:
-        stage.pipeline.bucket = Bucket(stage.server, endpoint=stage.proxy.endpoint)
+        stage.pipeline.bucket = place_on(stage.server, endpoint=stage.proxy.endpoint)
         yield
         stage.close()
 
@@ -91,7 +91,7 @@ def _struck(
 @contextmanager
 def _keys_in_a_file(stage: Stage) -> Iterator[None]:
     """As `behind_a_proxy`, and the keys are a profile's."""
-    assert stage.server is not None
+    assert isinstance(stage.server, S3Server)
     with S3Proxy(stage.server.port) as stage.proxy:
         profiles = stage.pipeline.folder / "credentials"
         stage.pipeline.bucket = Bucket(stage.server, endpoint=stage.proxy.endpoint, profiles=profiles)
@@ -169,18 +169,18 @@ def outlives(
         return outcome
 
 
-def _answered(blow: Blow, seconds: float) -> partial[Outcome]:
+def answered(blow: Blow, seconds: float) -> partial[Outcome]:
     """All requests."""
     return partial(outlives, during=partial(_struck, blow=blow), seconds=seconds, on=behind_a_proxy)
 
 
-def _lost(under: str, *, every: int = 0) -> partial[Outcome]:
+def lost(under: str, *, every: int = 0, requests: Collection[Request] = PUTS) -> partial[Outcome]:
     """Answers to puts of objects there. `every`: see `Lasting`."""
-    lost = partial(_struck, blow=Blow.LOSE, requests=PUTS, under=under, every=every)
-    return partial(outlives, during=lost, seconds=LOST_S, on=behind_a_proxy)
+    struck = partial(_struck, blow=Blow.LOSE, requests=requests, under=under, every=every)
+    return partial(outlives, during=struck, seconds=LOST_S, on=behind_a_proxy)
 
 
-def _parts_fail(stage: Stage) -> Outcome:
+def parts_fail(stage: Stage) -> Outcome:
     """Of files of several parts, the first may be there, and the others are refused for a while."""
     with behind_a_proxy(stage):
         assert stage.proxy is not None
@@ -223,6 +223,11 @@ def struck_at_each_step(name: str, server: str, *, more_s: float = 0.0) -> Itera
             partial(killed_at, victim=Victim.STORE, step=step),
             RESTARTED_LIMIT_S + more_s,
         )
+    yield from frozen_at_each_step(name, server, more_s=more_s)
+
+
+def frozen_at_each_step(name: str, server: str, *, more_s: float = 0.0) -> Iterator[Scenario]:
+    """The latter alone: of a server that keeps in memory what it was given."""
     for step in AIMED:
         yield Scenario(
             f"{name}_frozen_at_{words(step)}",
@@ -240,14 +245,14 @@ put(
         "s3_asks_for_less_for_60_s",
         f"for {SLOW_S:.0f} s every request to S3 is answered 503 SlowDown",
         ENDURED,
-        _answered(Blow.SLOW_DOWN, SLOW_S),
+        answered(Blow.SLOW_DOWN, SLOW_S),
         GOES_ON_LIMIT_S,
     ),
     Scenario(
         "s3_refuses_for_30_s",
         f"for {REFUSED_S:.0f} s every request to S3 is answered 403 AccessDenied",
         "it is waited out as storage that cannot be written, and commits go on by themselves",
-        _answered(Blow.REFUSE, REFUSED_S),
+        answered(Blow.REFUSE, REFUSED_S),
         GOES_ON_LIMIT_S,
     ),
     *(
@@ -316,7 +321,7 @@ put(
         f"for {FAILS_S:.0f} s parts of files that are uploaded in parts are answered 500",
         "workers whose files cannot be written are replaced, which is waited out as the storage's fault; "
         "nothing half-written is ever read, and no part is left behind",
-        _parts_fail,
+        parts_fail,
         GOES_ON_LIMIT_S,
         settings=LARGE_FILES,
     ),
@@ -324,21 +329,21 @@ put(
         "s3_answers_lost_for_the_timeline",
         f"for {LOST_S:.0f} s the first put of each file of the timeline is carried out, and its answer lost",
         "what has landed is found to have landed; no instant is completed twice, nor taken for lost",
-        _lost("/.hoodie/timeline/"),
+        lost("/.hoodie/timeline/"),
         GOES_ON_LIMIT_S,
     ),
     Scenario(
         "s3_answers_lost_for_what_decides",
         f"for {LOST_S:.0f} s the answer is lost to the put that decides whether an instant is completed",
         "whoever has decided is found by the mark of the put, and commits go on",
-        _lost("/.hoodie/.lockstep/decided/"),
+        lost("/.hoodie/.lockstep/decided/"),
         GOES_ON_LIMIT_S,
     ),
     Scenario(
         "s3_answers_lost_for_the_table_lock",
         f"for {LOST_S:.0f} s every third answer to a put of the table lock is lost",
         "the lock itself says whose it is, and commits go on",
-        _lost("/.hoodie/.locks/", every=3),
+        lost("/.hoodie/.locks/", every=3),
         GOES_ON_LIMIT_S,
     ),
     stores=ON_S3,

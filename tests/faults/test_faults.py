@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lockstep.brokers.local import Broker
-from tests.faults.play import SERVERS, Server, load_catalogue, make_stage
+from lockstep.launch.local_server import LocalServer
+from tests.faults.play import SERVERS, load_catalogue, make_stage
 from tests.faults.scenario import S3, Scenario
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -40,7 +41,7 @@ def test_the_expected_outcome_comes_about(scenario: Scenario, own_broker: Broker
 
 
 @pytest.fixture(scope="module")
-def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
     """Likewise."""
     with SERVERS[S3](tmp_path_factory.mktemp("faults-s3")) as running:
         yield running
@@ -48,7 +49,7 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.mark.parametrize("name", ON_S3)
 def test_it_comes_about_with_a_table_on_s3(
-    name: str, own_broker: Broker, own_server: Server, tmp_path: Path
+    name: str, own_broker: Broker, own_server: LocalServer, tmp_path: Path
 ) -> None:
     scenario = load_catalogue(S3)[name]
     stage = make_stage(own_broker, tmp_path / "stage", scenario.name, own_server)
