@@ -24,6 +24,8 @@ COMMITS: Mapping[str, str] = {
     "commits-hdfs": "HDFS",
 }
 SERVERS = {"s3": "an S3 server", "hdfs": "HDFS"}
+PLAYED_ON = {**SERVERS, "gs": "an emulator of Google's storage", "azure": "an emulator of Azure's storage"}
+"""Where faults are played."""
 BESIDE = {
     "s3": (
         "The server (SeaweedFS), and where it is far the proxy before it, are on the same machine and disk;",
@@ -48,7 +50,7 @@ def on_stores(read: Read) -> list[Sequence[str]]:
             for store, on in SERVERS.items()
         ),
         _commits(read),
-        *(_recovery(read, store) for store in SERVERS),
+        *(_recovery(read, store) for store in PLAYED_ON),
         _proxy(read),
     ]
 
@@ -137,7 +139,7 @@ def _commits(read: Read) -> list[str]:
 
 def _recovery(read: Read, store: str) -> list[str]:
     """Of the faults' scenarios, which kill it at every step of a transaction."""
-    kept, on = read(f"scenarios-{store}"), SERVERS[store]
+    kept, on = read(f"scenarios-{store}"), PLAYED_ON[store]
     each = kept["figures"]["each"] if kept is not None else []
     killed = [one for one in each if one["name"].startswith(KILLED) and one.get("recovery_s") is not None]
     proved = [one["recovery_s"] for one in killed if LOCKED not in one.get("notes", {})]

@@ -102,6 +102,17 @@ def test_what_is_put_is_there_though_answers_are_lost(store: ObjectStore, proxy:
         assert store.read("one", bytes_max=MAX) == blow.encode()
 
 
+def test_a_store_that_nobody_answers_for_is_an_error_while_that_lasts(s3: S3Server, proxy: S3Proxy) -> None:
+    """Also by a connection that is open."""
+    store = store_of(replace(s3.settings, endpoint=proxy.endpoint, patience_s=0.5))
+    store.put("one", b"before")
+    with proxy.away():
+        for ask in (lambda: store.put("one", b"meanwhile"), lambda: store.read("one", bytes_max=MAX)):
+            with pytest.raises(OSError):
+                ask()
+    assert store.read("one", bytes_max=MAX) == b"before"
+
+
 def test_a_file_that_was_dated_is_as_it_was_though_the_answer_was_lost(
     store: ObjectStore, proxy: S3Proxy
 ) -> None:

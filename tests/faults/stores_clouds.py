@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from tests.faults.commits import wall_ms
 from tests.faults.scenario import ON_AZURE, ON_GOOGLE, Notes, Scenario, put
 from tests.faults.stage import Stage
 from tests.faults.stores import (
@@ -36,7 +37,9 @@ EVERY = 3
 def _unreachable(stage: Stage) -> Iterator[Notes]:
     assert stage.proxy is not None
     with stage.proxy.away():
+        began_ms = wall_ms()
         yield {}
+        assert len(stage.commits_after(began_ms)) <= 1, "somebody has reached it all the same"
 
 
 def _endured(name: str, storage: str) -> Iterator[Scenario]:

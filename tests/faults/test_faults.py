@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from lockstep.brokers.local import Broker
 from lockstep.launch.local_server import LocalServer
+from table.store.location import AZURE, GOOGLE, S3
 from tests.faults.play import SERVERS, load_catalogue, make_stage
-from tests.faults.scenario import S3, Scenario
+from tests.faults.scenario import Scenario
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 SELECTED = [one for one in load_catalogue().values() if one.in_tests]
-ON_S3 = (
-    "worker_killed_at_commit_begun",
-    "driver_killed_at_commit_landed_reply_lost",
-    "s3_server_killed_at_end_sent",
-    "s3_answers_lost_for_what_decides",
+ON_SERVERS = (
+    (S3, "worker_killed_at_commit_begun"),
+    (S3, "driver_killed_at_commit_landed_reply_lost"),
+    (S3, "s3_server_killed_at_end_sent"),
+    (S3, "s3_answers_lost_for_what_decides"),
+    (GOOGLE, "gs_every_third_answer_lost"),
+    (AZURE, "azure_every_third_answer_lost"),
 )
-"""Of those with a table there, by name."""
+"""Of those with a table there."""
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +46,23 @@ def test_the_expected_outcome_comes_about(scenario: Scenario, own_broker: Broker
 
 
 @pytest.fixture(scope="module")
-def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
-    """Likewise."""
-    with SERVERS[S3](tmp_path_factory.mktemp("faults-s3")) as running:
-        yield running
+def own_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], LocalServer]]:
+    """Likewise. Each is started when it is first asked for."""
+    with ExitStack() as stack:
+
+        @cache
+        def server(store: str) -> LocalServer:
+            return stack.enter_context(SERVERS[store](tmp_path_factory.mktemp(f"faults-{store}")))
+
+        yield server
 
 
-@pytest.mark.parametrize("name", ON_S3)
-def test_it_comes_about_with_a_table_on_s3(
-    name: str, own_broker: Broker, own_server: LocalServer, tmp_path: Path
+@pytest.mark.parametrize(("store", "name"), ON_SERVERS, ids=lambda one: one)
+def test_it_comes_about_with_a_table_on_a_server(
+    store: str, name: str, own_broker: Broker, own_servers: Callable[[str], LocalServer], tmp_path: Path
 ) -> None:
-    scenario = load_catalogue(S3)[name]
-    stage = make_stage(own_broker, tmp_path / "stage", scenario.name, own_server)
+    scenario = load_catalogue(store)[name]
+    stage = make_stage(own_broker, tmp_path / "stage", scenario.name, own_servers(store))
     try:
         scenario.play(stage)
     finally:
