@@ -20,6 +20,7 @@ from tests import evidence  # noqa: E402
 from tests.faults.play import load_catalogue  # noqa: E402
 from tests.faults.scenario import Scenario  # noqa: E402
 from tests.seeded import BUGS  # noqa: E402
+from tests.seeded.__main__ import recorded  # noqa: E402
 from tests.seeded.holes import Hole  # noqa: E402
 from tests.simulation.checkers import CHECKERS  # noqa: E402
 from tools.places import fill  # noqa: E402
@@ -64,7 +65,7 @@ def checkers() -> str:
 
 def seeded() -> str:
     """The seeded bugs of the shells by what they open again, each with the tests that find it."""
-    commits = {one["name"]: one["commit"] for one in evidence.rows("seeded", "each")}
+    commits = {name: one["commit"] for name, one in recorded().items()}
     lines = []
     for hole in Hole:
         lines += [f"**{hole.value}**", "", "| seeded bug | found by | |", "|---|---|---|"]

@@ -1,13 +1,15 @@
 """`python -m tests.seeded` puts each seeded bug of the shells in and plays the tests that must find it.
 
-`python -m tests.seeded NAME …` plays these alone, and keeps no evidence. `--list` names all.
+`python -m tests.seeded NAME …` plays these alone, `--new` those that are not on record, and puts them there.
+`--list` names all.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tests import evidence
 from tests.seeded import BUGS
@@ -15,11 +17,14 @@ from tests.seeded.base import Bug
 from tests.seeded.play import Found, NotFound, find_by, must_pass
 
 COMMAND = "python -m tests.seeded"
+Figures = dict[str, Any]
+"""Of one bug, as the evidence has it."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", help="of the bugs to play; by default all")
+    parser.add_argument("--new", action="store_true", help="those that are not on record")
     parser.add_argument("--list", action="store_true", help="names all, and plays none")
     asked = parser.parse_args()
     if strange := set(asked.names) - BUGS.keys():
@@ -28,28 +33,30 @@ def main() -> int:
         for bug in BUGS.values():
             say(f"{bug.name:<44} {bug.says}")
         return 0
-    bugs = [BUGS[name] for name in asked.names or BUGS]
+    known = recorded()
+    bugs = [bug for bug in BUGS.values() if not asked.new or bug.name not in known]
+    if asked.names:
+        bugs = [BUGS[name] for name in asked.names]
     try:
         must_pass(bugs)
     except NotFound as error:
         say(f"NOT PLAYED: {error}")
         return 1
     found, lived = find_all(bugs)
-    if not asked.names:
-        keep(found, lived)
+    keep(found, lived, so_far=known)
     say(f"{len(found)} of {len(bugs)} were found")
     return 1 if lived else 0
 
 
-def find_all(bugs: Sequence[Bug]) -> tuple[list[Found], list[str]]:
-    """Those that were found, and why others were not; a line for each."""
+def find_all(bugs: Sequence[Bug]) -> tuple[list[Found], dict[str, str]]:
+    """Those that were found, and by name why others were not; a line for each."""
     found: list[Found] = []
-    lived: list[str] = []
+    lived: dict[str, str] = {}
     for bug in bugs:
         try:
             one = find_by(bug)
         except NotFound as error:
-            lived.append(str(error))
+            lived[bug.name] = str(error)
             say(f"NOT FOUND: {error}")
             continue
         found.append(one)
@@ -57,24 +64,33 @@ def find_all(bugs: Sequence[Bug]) -> tuple[list[Found], list[str]]:
     return found, lived
 
 
-def keep(found: Sequence[Found], lived: Sequence[str]) -> None:
-    """As evidence."""
+def recorded() -> Mapping[str, Figures]:
+    """Those that are on record, each as it was played; not where other tests are to find it by now."""
+    rows = {one["name"]: one for one in evidence.rows("seeded", "each")}
+    return {
+        name: rows[name]
+        for name, bug in BUGS.items()
+        if name in rows and rows[name]["found_by"] == list(bug.found_by)
+    }
+
+
+def keep(found: Sequence[Found], lived: Mapping[str, str], *, so_far: Mapping[str, Figures]) -> None:
+    """As evidence, in the place of what was known of the same bugs."""
+    anew = {one.bug.name: {**_figures(one.bug), **evidence.origin()} for one in found}
+    known = {name: row for name, row in so_far.items() if name not in lived} | anew
+    each = [known[name] for name in BUGS if name in known]
     figures = {
         "bugs": len(BUGS),
-        "found": len(found),
-        "tests_that_find_them": len({test for one in found for test in one.bug.found_by}),
-        "each": [
-            {
-                "name": one.bug.name,
-                "bug": one.bug.says,
-                "hole": one.bug.hole.value,
-                "found_by": list(one.bug.found_by),
-            }
-            for one in found
-        ],
-        "not_found": list(lived),
+        "found": len(each),
+        "tests_that_find_them": len({test for one in each for test in one["found_by"]}),
+        "each": each,
+        "not_found": list(lived.values()),
     }
-    say(str(evidence.write("seeded", command=COMMAND, passed=not lived, figures=figures)))
+    say(str(evidence.write("seeded", command=COMMAND, passed=len(each) == len(BUGS), figures=figures)))
+
+
+def _figures(bug: Bug) -> Figures:
+    return {"name": bug.name, "bug": bug.says, "hole": bug.hole.value, "found_by": list(bug.found_by)}
 
 
 def say(line: str) -> None:
