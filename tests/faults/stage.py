@@ -12,6 +12,7 @@ from pathlib import Path
 from lockstep.brokers.local import Broker
 from lockstep.config import load
 from lockstep.launch.class_archive import options_to_use
+from lockstep.launch.jars import classified
 from lockstep.launch.local_server import LocalServer
 from lockstep.launch.submit import Submission, compose, environment, find_jars, find_spark_home, needs_of
 from tests.faults import commits, processes, upkeep, upsert_model
@@ -269,11 +270,13 @@ class Stage:
         sets = [f"{name}={value}" for name, value in self.pipeline.settings.items()]
         given = {**os.environ, **self.pipeline.place.environment, **self.pipeline.environment}
         config = load(self.pipeline.config, sets=sets, environment=given)
-        spark_home, jars = find_spark_home(), find_jars(needs_of(config).packages, {})
+        spark_home, needs = find_spark_home(), needs_of(config)
+        jars = find_jars(needs.packages, {})
         submission = Submission(
             config_path=self.pipeline.config,
             sets=sets,
             jars=jars,
+            more_jars=classified(needs.classified),
             java_options=options_to_use(jars, {}),
             job=SWEEP_JOB,
         )
