@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
 )
 
 from lockstep.brokers.local import Broker
+from tests.harness import await_that
 
 DEADLINE_S = 90.0
 PASSING = (KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.INVALID_REPLICATION_FACTOR)
@@ -54,23 +55,43 @@ def create_topic(
     config: dict[str, str] | None = None,
     deadline_s: float = DEADLINE_S,
 ) -> None:
-    """Waits for a deleted topic of that name to be gone, and for a broker that nobody takes for dead."""
+    """Waits for a deleted topic of that name to be gone, and for a broker that nobody takes for dead; and then
+    until that broker knows it, which is a moment after it was made.
+    """
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     deadline = time.monotonic() + deadline_s
     while True:
         wanted = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
         created: Future[None] = admin.create_topics([wanted])[name]
         try:
-            return created.result(DEADLINE_S)
+            created.result(DEADLINE_S)
+            break
         except KafkaException as error:
             if error.args[0].code() not in PASSING or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
+    await_that(f"topic {name}", lambda: topic_id(admin, name), deadline_s=DEADLINE_S)
 
 
 def delete_topic(bootstrap_servers: str, name: str) -> None:
+    """Waits until the broker knows none of that name, or another one: until then the topic takes messages,
+    which go with it.
+    """
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})  # its futures fail when it is collected
+    deleted = topic_id(admin, name)
     admin.delete_topics([name])[name].result(DEADLINE_S)
+    await_that(f"end of topic {name}", lambda: topic_id(admin, name) != deleted, deadline_s=DEADLINE_S)
+
+
+def topic_id(admin: AdminClient, name: str) -> str:
+    """Of the topic of that name that the broker knows now; empty where there is none."""
+    asked = admin.describe_topics(TopicCollection([name]))[name]
+    try:
+        return str(asked.result(DEADLINE_S).topic_id)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise
+        return ""
 
 
 def set_config(bootstrap_servers: str, topic: str, config: Mapping[str, str]) -> None:

@@ -20,6 +20,7 @@ from table.schema import parse_ddl
 from tests.avro_types import record
 from tests.broker_fixture import create_topic
 from tests.registry_server import Registry
+from tests.transactions import end_transaction
 
 pytestmark = pytest.mark.integration
 PARTITIONS = 3
@@ -122,7 +123,7 @@ def test_records_that_were_taken_back_are_not_looked_at(tmp_path: Path, broker: 
         producer.begin_transaction()
         for number in range(30):
             producer.produce(topic, b'{"%s":1}' % name, partition=number % PARTITIONS)
-        producer.commit_transaction() if keeps else producer.abort_transaction()
+        end_transaction(producer, topic, {"bootstrap.servers": broker.bootstrap_servers}, commit=keeps)
     document = found(file(tmp_path, broker, topic))
     assert (document["records"], document["schema"]) == (60, "a BIGINT,\nc BIGINT")
 
