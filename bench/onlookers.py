@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -21,12 +20,6 @@ AGAIN_S = 0.2
 ANSWER_S_MAX = 10.0
 LINE_BYTES_MAX = 64 << 20
 JOIN_S = ANSWER_S_MAX + 5.0
-
-
-def free_port() -> int:
-    """One that nobody listens on now."""
-    with socket.create_server((HOST, 0)) as server:
-        return int(server.getsockname()[1])
 
 
 class Onlookers:

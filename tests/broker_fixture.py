@@ -55,8 +55,8 @@ def create_topic(
     config: dict[str, str] | None = None,
     deadline_s: float = DEADLINE_S,
 ) -> None:
-    """Waits for a deleted topic of that name to be gone, and for a broker that nobody takes for dead; and then
-    until that broker knows it, which is a moment after it was made.
+    """Waits for a deleted topic of that name to be gone, and for a broker that nobody takes for dead; then
+    until that broker knows it, a moment after it was made.
     """
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     deadline = time.monotonic() + deadline_s

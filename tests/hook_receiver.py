@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import ssl
 import threading
 from collections.abc import Mapping
@@ -110,9 +109,3 @@ class Receiver:
                 handler.wfile.write(b"x")
         except OSError:
             return  # whoever waited has gone
-
-
-def unused_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])

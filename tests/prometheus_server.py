@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import urllib.error
 import urllib.parse
@@ -16,11 +15,11 @@ from typing import Any
 
 import yaml
 
+from lockstep.launch.local_server import HOST, free_port
 from tests.debian import prometheus
 from tests.harness import await_that
 
 ROOT = Path(__file__).resolve().parent.parent
-HOST = "127.0.0.1"
 ANSWER_S_MAX = 10.0
 END_S = 20.0
 WINDOW_S = 90
@@ -46,12 +45,6 @@ def shortened(rules: str) -> str:
             if "for" in rule:
                 rule["for"] = _MINUTES.sub(r"\1s", rule["for"])
     return yaml.safe_dump(document)
-
-
-def free_port() -> int:
-    """One that nobody listens on now."""
-    with socket.create_server((HOST, 0)) as server:
-        return int(server.getsockname()[1])
 
 
 class Prometheus:

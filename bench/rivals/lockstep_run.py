@@ -18,7 +18,7 @@ from typing import Any
 from bench.cluster import standalone_cluster
 from bench.figures import Measured, Span, covered, steady
 from bench.lakes import Lake, file_lake
-from bench.onlookers import Onlookers, free_port
+from bench.onlookers import Onlookers
 from bench.processes import Sampler
 from bench.rivals import control_times, hudi_commits
 from bench.rivals.base import ROOT, Load, Settings, Stages, measured
@@ -26,6 +26,7 @@ from bench.waiting import end, finish
 from bench.workloads import Workload
 from lockstep.driver.rundir import read_run_file
 from lockstep.errors import Failed
+from lockstep.launch.local_server import free_port
 from table.service.client import TableClient
 
 WINDOW = (

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from lockstep.launch.local_server import free_port
 from tests.debian import NotToBeHad
 from tests.harness import Pipeline, Run, await_that
 from tests.locked_table import locked
-from tests.prometheus_server import Prometheus, free_port
+from tests.prometheus_server import Prometheus
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 

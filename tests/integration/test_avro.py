@@ -14,6 +14,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import SparkSession
 
 from control_topic.messages import SourcePartition
+from lockstep.launch.local_server import free_port
 from participant import events as ev
 from participant.records.port import RecordSpec
 from participant.records.registry.settings import RegistrySettings
@@ -131,7 +132,8 @@ def test_a_plane_that_cannot_be_told_of_a_schema_holds_up_one_source_partition_a
 
 @pytest.fixture
 def registry() -> Iterator[Registry]:
-    with Registry() as running:
+    """It can come back: nobody is given its port meanwhile."""
+    with Registry(port=free_port()) as running:
         yield running
 
 

@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from control_topic.messages import SourcePartition
+from lockstep.launch.local_server import free_port
 from lockstep.launch.submit import find_jars
 from lockstep.stores.hive import MetastoreServer
 from lockstep.stores.local import ACCESS_KEY, SECRET_KEY, S3Server
@@ -25,7 +26,7 @@ from table.port import INSERT, Commit, TableSpec
 from table.state import TableState
 from table.store.connectors import store_needs
 from tests.harness import SCHEMA, Pipeline
-from tests.hook_receiver import Receiver, unused_port
+from tests.hook_receiver import Receiver
 from tests.place import Bucket
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(500)]
@@ -232,7 +233,7 @@ def test_columns_of_every_type_are_there(
 def test_a_metastore_that_is_away_is_said_in_a_sentence(
     spark: SparkSession, metastore: MetastoreServer, tmp_path: Path, database: str
 ) -> None:
-    away = f"thrift://127.0.0.1:{unused_port()}"
+    away = f"thrift://127.0.0.1:{free_port()}"
     sync = HiveSync(
         spark, CatalogSpec(uris=away, database=database, table="events", path=f"file://{tmp_path}")
     )

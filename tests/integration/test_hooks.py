@@ -16,9 +16,10 @@ from lockstep.errors import EXIT_HALTED
 from lockstep.hooks.commits import TableTold
 from lockstep.hooks.port import SinkError
 from lockstep.hooks.topic import NotificationTopic, TopicSink
+from lockstep.launch.local_server import free_port
 from tests.broker_fixture import delete_topic
 from tests.harness import Pipeline, await_that
-from tests.hook_receiver import HANG, WELL, Receiver, unused_port
+from tests.hook_receiver import HANG, WELL, Receiver
 from tests.unit.lockstep.hooks.test_delivery import commit
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
@@ -107,7 +108,7 @@ def test_a_topic_that_somebody_deletes_is_made_again(broker: Broker, make_topic:
 def test_a_broker_that_is_away_is_an_answer_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ASK_S", "DELIVERY_S"):
         monkeypatch.setattr(lockstep.hooks.topic, name, 2.0)
-    kafka = {"bootstrap.servers": f"127.0.0.1:{unused_port()}"}
+    kafka = {"bootstrap.servers": f"127.0.0.1:{free_port()}"}
     sink = TopicSink(kafka, "commits", pipeline="events", table=TABLE)
     with pytest.raises(SinkError, match="the topic commits could not be described"):
         sink.begin()

@@ -9,8 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from bench.onlookers import HOST, METRICS, STREAM, Onlookers, free_port
+from bench.onlookers import HOST, METRICS, STREAM, Onlookers
 from lockstep.errors import Failed
+from lockstep.launch.local_server import free_port
 from tests.harness import await_that
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from lockstep.hooks.port import SinkError
 from lockstep.hooks.post import Poster
-from tests.hook_receiver import CUT, DRIP, GARBAGE, HANG, Receiver, unused_port
+from lockstep.launch.local_server import free_port
+from tests.hook_receiver import CUT, DRIP, GARBAGE, HANG, Receiver
 
 SECRET = "correct-horse-battery-staple"
 HEADERS = {"Authorization": f"Bearer {SECRET}"}
@@ -116,7 +117,7 @@ def test_what_is_no_answer_is_a_failure(receiver: Receiver, does: str) -> None:
 
 
 def test_nobody_there_is_a_failure() -> None:
-    assert fails(f"http://127.0.0.1:{unused_port()}/hidden-path") == "Connection refused"
+    assert fails(f"http://127.0.0.1:{free_port()}/hidden-path") == "Connection refused"
 
 
 def test_a_name_that_nobody_knows_is_a_failure() -> None:
@@ -155,5 +156,5 @@ def test_one_that_the_system_trusts_is_taken_for_its_own_name_only(
 def test_to_connect_sends_nothing(receiver: Receiver) -> None:
     Poster(receiver.url, HEADERS, timeout_s=5).connect()
     with pytest.raises(SinkError, match="refused"):
-        Poster(f"http://127.0.0.1:{unused_port()}", HEADERS, timeout_s=5).connect()
+        Poster(f"http://127.0.0.1:{free_port()}", HEADERS, timeout_s=5).connect()
     assert receiver.asked == 0

@@ -9,7 +9,8 @@ import pytest
 
 from lockstep.config import Config, from_mapping
 from lockstep.hooks.trial import Tried, sent_in_the_clear, try_hooks
-from tests.hook_receiver import Receiver, unused_port
+from lockstep.launch.local_server import free_port
+from tests.hook_receiver import Receiver
 
 SECRET = "correct-horse-battery-staple"
 
@@ -48,7 +49,7 @@ def test_one_that_does_not_answer_and_a_secret_that_is_not_there_are_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("HOOK_TOKEN", raising=False)
-    away = tried(webhook=f"http://127.0.0.1:{unused_port()}/{SECRET}")
+    away = tried(webhook=f"http://127.0.0.1:{free_port()}/{SECRET}")
     assert away.verdict == "failed" and "Connection refused" in away.detail
     assert "HOOK_TOKEN is not set" in tried(webhook="${env:HOOK_TOKEN}").detail
 
