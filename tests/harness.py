@@ -61,6 +61,9 @@ def event(number: int, *, note: str = "") -> bytes:
 PARTITION_UA = -1
 """librdkafka's: a record's key chooses its source partition."""
 
+TOLD_LATER = "; the next run delivers it"
+"""What the log says of a hook at the end of a run, which waits for it for some seconds only."""
+
 
 @dataclass(slots=True)
 class Pipeline:
@@ -206,6 +209,16 @@ port = 0
         run = self.start("--until", "latest", *arguments)
         run.wait(deadline_s)
         return run
+
+    def run_until_told(self, *arguments: str) -> Run:
+        """`run_to_end`, and again until the hooks have taken all that was committed."""
+
+        def told() -> Run | None:
+            run = self.run_to_end(*arguments)
+            assert run.process.returncode == 0, run.text()
+            return None if TOLD_LATER in run.text() else run
+
+        return await_that("run at whose end the hooks had taken all", told)
 
     def change_offsets(self, *change: str, reason: str) -> None:
         """As an operator does with `lockstep offsets`, once the group counts no member any more."""

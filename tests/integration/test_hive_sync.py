@@ -102,7 +102,7 @@ def test_a_new_table_and_a_new_column_are_in_the_metastore_and_sql_finds_the_tab
 ) -> None:
     hive(pipeline, metastore, database)
     pipeline.produce(300)
-    assert pipeline.run_to_end().process.returncode == 0
+    pipeline.run_until_told()
     asked = Asked(spark, metastore.uri)
     before = asked.columns(database, "events")
     assert {"event_id", "user_id", "amount", "day", "note", "_kafka_offset"} <= set(before)
@@ -111,7 +111,7 @@ def test_a_new_table_and_a_new_column_are_in_the_metastore_and_sql_finds_the_tab
     pipeline.settings["record.schema"] = f"{SCHEMA}, colour STRING"
     value = {"event_id": "new", "user_id": 7, "amount": 1.5, "day": "2026-02-01", "colour": "green"}
     pipeline.produce_raw([json.dumps(value).encode()], partition=0)
-    assert pipeline.run_to_end().process.returncode == 0
+    pipeline.run_until_told()
     after = asked.columns(database, "events")
     assert set(after) - set(before) == {"colour"}
     assert "day=2026-02-01" in asked.partitions(database, "events")
@@ -128,7 +128,7 @@ def test_table_partitions_of_several_fields_are_there_and_are_found_by_name(
     pipeline.settings["table.hudi.hoodie.datasource.write.hive_style_partitioning"] = hive_style
     pipeline.settings["table.partition_by"] = '["day", "bucket(2, user_id) as b", "truncate(3, day)"]'
     pipeline.produce(300)
-    assert pipeline.run_to_end().process.returncode == 0
+    pipeline.run_until_told()
     wanted = [f"day=2026-01-0{day}/b={b}/day_truncate=202" for day in (1, 2, 3) for b in (0, 1)]
     assert Asked(spark, metastore.uri).partitions(database, "events") == wanted
     query = f"SELECT count(*), count(DISTINCT b) FROM {database}.events WHERE day = '2026-01-02' AND b >= 0"
@@ -143,7 +143,7 @@ def test_upserts_have_their_table_there_as_well(
     text = pipeline.config.read_text().replace('name = "events"', 'name = "events"\nkind = "upsert"')
     pipeline.config.write_text(text.replace('partition_by = "day"\n', ""))
     pipeline.produce(100)
-    assert pipeline.run_to_end().process.returncode == 0
+    pipeline.run_until_told()
     asked = Asked(spark, metastore.uri)
     assert all(asked.has(database, name) for name in ("people", "people_ro", "people_rt"))
     assert asked.partitions(database, "people") == []
@@ -165,7 +165,7 @@ def test_a_metastore_that_hangs_holds_up_no_run_and_has_all_once_it_is_back(
         assert "hook hive" in run.text() and "has not taken the newest commit" in run.text()
     finally:
         metastore.resume()
-    assert pipeline.run_to_end().process.returncode == 0
+    pipeline.run_until_told()
     days = [f"day=2026-01-0{number}" for number in (1, 2, 3)]
     assert Asked(spark, metastore.uri).partitions(database, "events") == days
     pipeline.assert_exact(500)
@@ -194,9 +194,9 @@ def test_a_table_in_a_bucket_is_told_and_named_as_well(
     pipeline.produce(100)
     with Receiver() as receiver:
         pipeline.settings["hooks.webhook"] = receiver.url
-        assert pipeline.run_to_end().process.returncode == 0
+        pipeline.run_until_told()
         completed = [one.requested for one in bucket.timeline().completed() if one.state is not None]
-        assert receiver.instants == completed[::-1]
+        assert list(dict.fromkeys(receiver.instants)) == completed[::-1], "each once at least, in order"
         assert receiver.taken[0].document["table"]["path"] == bucket.address
     asked = Asked(spark, metastore_on_s3.uri)
     assert "event_id" in asked.columns(database, "events")
