@@ -37,7 +37,7 @@ def test_validate_tries_azures_storage_from_here_and_from_an_executor(
     assert checks["table"]["verdict"] == "ok", checks["table"]
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60, func_only=True)  # an outage would be waited out for 600
 @pytest.mark.parametrize(
     ("path", "endpoint", "key", "sentence"),
     [

@@ -44,7 +44,7 @@ def hears_what_comes_after(kafka, topic) -> bool:
     """Whether a worker's reader, begun anew, hears its own run's word."""
     with closing(open_writer(kafka, topic)) as after:
         after.send(CoordinatorClaim(), epoch=1)
-        assert after.flush(10)
+        assert after.flush(DEADLINE_S)
     trust = Trust(pipeline="events", run="r1", key=KEY)
     with closing(ControlReader(kafka, topic, pipeline="events", trust=trust)) as reader:
         return bool(read(reader, lambda received: any(isinstance(r.content, Message) for r in received)))
@@ -52,10 +52,10 @@ def hears_what_comes_after(kafka, topic) -> bool:
 
 def test_a_transaction_that_a_stranger_leaves_open_holds_nobody_up(kafka, topic) -> None:
     stranger = Producer({**kafka, "transactional.id": topic, "transaction.timeout.ms": 900_000})
-    stranger.init_transactions(20)
+    stranger.init_transactions(DEADLINE_S)
     stranger.begin_transaction()
     stranger.produce(topic, b"x")
-    assert stranger.flush(20) == 0
+    assert stranger.flush(DEADLINE_S) == 0
     assert hears_what_comes_after(kafka, topic)
 
 
