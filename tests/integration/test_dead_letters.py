@@ -40,6 +40,8 @@ RECORDS: list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], 
     (b"", b"", [], 1_000_000_000_004),
 ]
 """Key, value, headers, timestamp."""
+KEPT = {"retention.ms": "-1"}
+"""By these timestamps a topic has nothing to keep, whenever the broker looks."""
 
 
 @pytest.fixture
@@ -91,7 +93,7 @@ def test_a_dead_letter_carries_value_key_headers_and_timestamp_of_its_record(
     letters: Callable[..., DeadLetters],
     reader: str,
 ) -> None:
-    source, dead = make_topic(), make_topic()
+    source, dead = make_topic(config=KEPT), make_topic()
     producer = Producer(kafka)
     for key, value, sent, timestamp in RECORDS:
         producer.produce(source, value, key, headers=sent, timestamp=timestamp)

@@ -131,7 +131,8 @@ def make(broker: Broker, make_topic: Callable[..., str], reader: str) -> Iterato
 
     def start(**options: object) -> Consumer:
         kafka = {"bootstrap.servers": broker.bootstrap_servers}
-        made.append(Consumer(kafka, make_topic(), reader=reader, **options))
+        topic = make_topic(config={"retention.ms": "-1"})  # records of some tests are old
+        made.append(Consumer(kafka, topic, reader=reader, **options))
         return made[-1]
 
     yield start
