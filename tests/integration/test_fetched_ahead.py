@@ -39,7 +39,7 @@ threading.Thread(target=watch, daemon=True).start()
 for number in range(4):
     fetcher.read_from(SourcePartition(topic, number), 0)
 grown, still_since = 0, time.monotonic()
-while time.monotonic() - still_since < 3:  # until nothing more is fetched
+while grown < before + 10_000_000 or time.monotonic() - still_since < 3:  # until nothing more is fetched
     if resident() > grown + 1_000_000:
         grown, still_since = resident(), time.monotonic()
     time.sleep(0.05)

@@ -41,7 +41,7 @@ class Following:
         self.pipeline, self._registry = pipeline, registry
         text = pipeline.config.read_text(encoding="utf-8")
         lines = ['format = "avro"' if one.startswith("schema = ") else one for one in text.splitlines()]
-        lines += ["[registry]", f'url = "{registry.url}"', 'timeout = "1s"']
+        lines += ["[registry]", f'url = "{registry.url}"']
         lines += [f'cache_folder = "{pipeline.folder / "schemas"}"']
         pipeline.config.write_text("\n".join(lines), encoding="utf-8")
         pipeline.settings |= KINDS[kind]

@@ -48,7 +48,7 @@ class Writing:
         self.expected: dict[str, dict[str, Any]] = {}
         text = pipeline.config.read_text(encoding="utf-8")
         kept = ['format = "json_schema"' if one.startswith("schema = ") else one for one in text.splitlines()]
-        kept += ["[registry]", f'url = "{registry.url}"', 'timeout = "1s"']
+        kept += ["[registry]", f'url = "{registry.url}"']
         kept += [f'cache_folder = "{pipeline.folder / "schemas"}"']
         pipeline.config.write_text("\n".join(kept), encoding="utf-8")
 

@@ -137,9 +137,7 @@ class Table:
     def __init__(self, spark: SparkSession, path: Path, registry: Registry, kind: str) -> None:
         self.spark, self.path, self.registry = spark, path, registry
         self.spec = self._spec(kind)
-        settings = RegistrySettings(
-            url=registry.url, timeout_ms=1_000, cache_folder=str(path.parent / "schemas")
-        )
+        settings = RegistrySettings(url=registry.url, cache_folder=str(path.parent / "schemas"))
         self.record = RecordSpec(
             format="avro",
             key_format="avro",
