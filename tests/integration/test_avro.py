@@ -27,7 +27,7 @@ from tests.json_decoders import compiled
 from tests.registry_server import ERROR, WELL, Registry
 from tests.unit.participant.records.avro.test_connect import TAKEN as NAMED_BY_CONNECT
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.integration
 
 OLD = record({"event_id": "string", "user_id": "long", "amount": "double", "day": "string"})
 NEW = record(

@@ -20,7 +20,7 @@ from tests.broker_fixture import create_topic
 
 pytestmark = pytest.mark.integration
 
-DEADLINE_S = 40.0
+DEADLINE_S = 120.0
 ROOT = Path(__file__).resolve().parents[2]
 
 FOREGROUND = """

@@ -11,10 +11,10 @@ from bench.cluster import standalone_cluster
 from lockstep.errors import EXIT_HALTED
 from tests.harness import Pipeline
 
-STARTED_S = 180
+STARTED_S = 360
 """Two more JVMs than elsewhere start first."""
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.integration
 
 
 def test_workers_on_a_standalone_cluster_commit_everything_and_a_killed_one_is_replaced(

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from control_topic.clocks import wall_ms
 from tests.harness import Pipeline, await_that
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.integration
 
 Sent = tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]
 DAY_MS = 86_400_000

@@ -15,7 +15,7 @@ from lockstep.brokers.local import Broker
 from tests.broker_fixture import create_topic, delete_topic
 from tests.harness import await_that
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.integration
 
 TOPIC = "control"
 

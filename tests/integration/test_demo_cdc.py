@@ -14,7 +14,7 @@ from lockstep.demo.shop import Shop
 
 EVENTS = 4_000
 PARTITIONS = 4
-DEADLINE_S = 280
+DEADLINE_S = 600
 
 
 @pytest.mark.integration

@@ -12,10 +12,10 @@ from hudi import HudiTableBuilder
 from pyspark.sql import SparkSession
 
 from tests.avro_types import record, written
-from tests.harness import Pipeline, await_that
+from tests.harness import DEADLINE_S, Pipeline, await_that
 from tests.registry_server import Registry
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(500)]
+pytestmark = pytest.mark.integration
 
 BASE: dict[str, Any] = {"event_id": "string", "day": "string", "n": "int"}
 OLD = record(BASE)
@@ -155,7 +155,7 @@ def test_what_no_column_holds_halts_the_run_behind_everything_before_it(
     row = written(record({**BASE, "n": "string"}), {"event_id": "x", "day": "2026-01-01", "n": "no"})
     following.send(OLD, 1, 200, 50)
     pipeline.produce_raw([b"\0" + number.to_bytes(4, "big") + row], partition=1)
-    assert run.wait(90) == 3, "halted"
+    assert run.wait(DEADLINE_S) == 3, "halted"
     said = " ".join(run.text().split())
     assert f"schema {number} ({pipeline.topic}-value version 2): field n is INT and would be STRING" in said
     assert pipeline.committed() == 150

@@ -12,10 +12,10 @@ from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import SparkSession
 
-from tests.harness import Pipeline, await_that
+from tests.harness import DEADLINE_S, Pipeline, await_that
 from tests.registry_server import Registry
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(500)]
+pytestmark = pytest.mark.integration
 
 TEXT = {"type": "string"}
 BASE: dict[str, Any] = {"event_id": TEXT, "day": TEXT, "n": {"type": "integer", "connect.type": "int32"}}
@@ -92,7 +92,7 @@ def test_a_newer_json_schema_widens_the_table_in_the_commit_of_its_first_records
 
     other = schema_of({**BASE, "either": {"anyOf": [TEXT, {"type": "boolean"}]}})
     writing.send(other, 0, 40_000, 1, either=True)
-    assert run.wait(90) == 3, "halted"
+    assert run.wait(DEADLINE_S) == 3, "halted"
     said = " ".join(run.text().split())
     assert f"({pipeline.topic}-value version 3): field either: a choice of 2 (boolean, string)" in said
     assert pipeline.committed() == count

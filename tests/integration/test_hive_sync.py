@@ -29,7 +29,7 @@ from tests.harness import SCHEMA, Pipeline
 from tests.hook_receiver import Receiver
 from tests.place import Bucket
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(500)]
+pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
 SQL_S = 240

@@ -22,7 +22,7 @@ from tests.harness import Pipeline, await_that
 from tests.hook_receiver import HANG, WELL, Receiver
 from tests.unit.lockstep.hooks.test_delivery import commit
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.integration
 
 SECRET = "correct-horse-battery-staple"
 TABLE = TableTold(path="file:///lake/events", name="events", kind="hudi", mode="insert")
