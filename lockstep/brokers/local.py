@@ -21,7 +21,7 @@ from lockstep.launch.jars import KAFKA, find_java, resolve
 from lockstep.launch.jvm import LATE_C2
 from lockstep.launch.local_server import HOST, LocalServer, free_port
 
-FORMAT_TIMEOUT_S = 60.0
+FORMAT_TIMEOUT_S = 180.0
 METADATA_TIMEOUT_S = 1.0
 
 _QUIET = logging.getLogger("lockstep.broker.starting")

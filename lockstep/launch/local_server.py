@@ -25,7 +25,7 @@ from typing import IO, ClassVar, Self, TypeVar
 from lockstep.errors import Failed
 
 REAPER = Path(__file__).with_name("reaper.py")
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 20.0
 STILL_POLL_S = 0.001
 ANSWER_POLL_S = 0.1
