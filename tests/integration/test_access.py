@@ -18,7 +18,7 @@ from tests.rights import AUTHORIZER, denied
 
 pytestmark = pytest.mark.integration
 
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
 
 
 @pytest.fixture(scope="module")

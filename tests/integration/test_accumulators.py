@@ -15,7 +15,7 @@ from lockstep.driver.accumulators import no_trace_of_accumulators
 
 pytestmark = pytest.mark.integration
 
-DEADLINE_S = 30
+DEADLINE_S = 120
 
 
 def test_what_is_cut_off_leaves_no_stack_trace_and_the_next_one_is_heard(

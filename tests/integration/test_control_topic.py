@@ -36,7 +36,7 @@ from tests.transactions import end_transaction
 
 pytestmark = pytest.mark.integration
 
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
 KEY = bytes(range(32))
 LARGE = WriteStatus(
     transaction="t1",

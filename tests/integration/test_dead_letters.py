@@ -31,7 +31,7 @@ from tests.broker_fixture import create_topic, set_produce_quota
 from tests.harness import await_that
 from tests.odd_headers import produce_odd
 
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
 HEADERS = [("trace", b"\x00\xff"), ("trace", None), ("", b""), ("ünicode", b"x" * 300)]
 RECORDS: list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int]] = [
     (b"k1", b"not json", HEADERS, 1_000_000_000_001),
@@ -402,7 +402,7 @@ def test_a_sender_waits_no_longer_than_it_is_told_to() -> None:
             out.send(0, "dead", held("t", [b"x"] * 3), 1, 3)
             began = time.monotonic()
             assert out.wait(0, 0.3) == (2, 0, 0, 0, 0, 0)
-            assert 0.2 < time.monotonic() - began < DEADLINE_S
+            assert 0.2 < time.monotonic() - began < 30
 
 
 def test_a_topic_that_is_gone_is_not_made_by_sending_to_it(
@@ -445,8 +445,8 @@ def test_a_missing_topic_that_is_not_to_be_made_refuses_the_run_at_once(
     source = make_topic()
     began = time.monotonic()
     with pytest.raises(Failed, match=rf"{source}.dlq does not exist.*dead_letter_partitions"):
-        DeadLetterTopics(kafka, [f"{source}.dlq"], [source], partitions=0).ensure(timeout_s=10 * DEADLINE_S)
-    assert time.monotonic() - began < DEADLINE_S
+        DeadLetterTopics(kafka, [f"{source}.dlq"], [source], partitions=0).ensure(timeout_s=300)
+    assert time.monotonic() - began < 30
 
 
 def test_a_dead_letter_topic_that_somebody_deletes_is_made_again(
