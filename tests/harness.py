@@ -165,7 +165,7 @@ port = 0
                     break
                 except BufferError:
                     producer.poll(0.1)
-        assert producer.flush(30) == 0
+        assert producer.flush(DEADLINE_S) == 0
         self.produced += count
 
     def produce_keyed(
@@ -175,13 +175,13 @@ port = 0
         producer = Producer(self.kafka)
         for key, value in records:
             producer.produce(self.topic, value, key=key, partition=partition)
-        assert producer.flush(30) == 0
+        assert producer.flush(DEADLINE_S) == 0
 
     def produce_raw(self, values: Iterable[bytes | None], *, partition: int) -> None:
         producer = Producer(self.kafka)
         for value in values:
             producer.produce(self.topic, value, partition=partition)
-        assert producer.flush(30) == 0
+        assert producer.flush(DEADLINE_S) == 0
 
     # --- runs -------------------------------------------------------------------------------------
 
@@ -369,7 +369,7 @@ class Run:
                 os.killpg(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
-        self.process.wait(10)
+        self.process.wait(60)
 
 
 def _children(pid: int) -> list[int]:
