@@ -210,11 +210,13 @@ def test_lineage_has_a_run_its_commits_and_how_it_ended(
     pipeline.produce(300)
     assert pipeline.run_to_end().process.returncode == 0
     events = [taken.document for taken in receiver.taken]
-    assert events[0]["eventType"] == "START" and events[-1]["eventType"] == "COMPLETE"
-    running = [event for event in events if event["eventType"] == "RUNNING"]
-    assert len(events) == 2 + len(running) and len({event["run"]["runId"] for event in events}) == 1
-    outputs = [event["outputs"][0] for event in running]
-    assert [output["facets"]["version"]["datasetVersion"] for output in outputs] == instants_of(pipeline)
+    kinds = [event["eventType"] for event in events]
+    assert in_order(kinds) == ["START", "RUNNING", "COMPLETE"] and kinds[-1] == "COMPLETE"
+    assert len({event["run"]["runId"] for event in events}) == 1
+    running = [event["outputs"][0] for event in events if event["eventType"] == "RUNNING"]
+    versions = {output["facets"]["version"]["datasetVersion"]: output for output in running}
+    assert list(versions) == instants_of(pipeline)
+    outputs = list(versions.values())
     assert sum(output["outputFacets"]["outputStatistics"]["rowCount"] for output in outputs) == 300
     assert outputs[0]["name"] == str(pipeline.table)
     names = [field["name"] for field in outputs[0]["facets"]["schema"]["fields"]]
