@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import TypeAlias
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from lockstep.ui.port import Ordering, Watched
 from lockstep.ui.server import PageServer
@@ -18,7 +18,12 @@ NOTICE_VIOLATIONS = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (one) => window.violations.push(one.violatedDirective));
 """
-ANSWER_MS = 15_000
+ANSWER_MS = 30_000
+"""What a page does at once it may do so late, on a machine that does much else."""
+TOLD_MS = 60_000
+"""So late at most it says that nobody answers, which it knows 8 s after a frozen server's last word."""
+expect.set_options(timeout=ANSWER_MS)
+
 
 Serve: TypeAlias = Callable[..., PageServer]
 Visit: TypeAlias = Callable[..., Page]

@@ -17,18 +17,17 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
 from lockstep.errors import Failed
+from lockstep.launch.local_server import free_port
 from lockstep.watch.page import page_document
 from lockstep.watch.page_rows import story
 from tests import watched
-from tests.page_fixture import Serve, Visit, browser, serve, visit
+from tests.page_fixture import TOLD_MS, Serve, Visit, browser, serve, visit
 from tests.unit.lockstep.ui import documents
 from tests.unit.lockstep.ui.documents import Shown
 
 __all__ = ["browser", "serve", "visit"]
 
 ROOT = Path(__file__).resolve().parents[2]
-TOLD_MS = 10_000
-"""Within this time the page says that nobody answers."""
 MARKUP = "<img src=x onerror=\"window.hacked=1;alert('x')\"><script>window.hacked=1</script>"
 LONG = "a-topic-whose-name-is-as-long-as-kafka-allows-" * 5
 TOKEN = "a-token-of-some-length"
@@ -380,7 +379,7 @@ def test_axe_finds_nothing(serve: Serve, visit: Visit, dark: bool) -> None:
 
 def test_a_server_that_has_died_is_missed_and_its_return_is_noticed(serve: Serve, visit: Visit) -> None:
     shown = Shown(documents.document(count=4))
-    server = serve({"events": shown})
+    server = serve({"events": shown}, port=free_port())  # which no outgoing connection is given meanwhile
     page = drawn(visit(server.url))
     server.stop()
     expect(page.locator("#notices")).to_contain_text("The driver does not answer since", timeout=TOLD_MS)

@@ -12,12 +12,12 @@ from playwright.sync_api import Page, expect
 
 from lockstep.errors import EXIT_HALTED
 from tests.harness import Pipeline, Run, await_that
-from tests.page_fixture import Visit, browser, visit
+from tests.page_fixture import TOLD_MS, Visit, browser, visit
 
 __all__ = ["browser", "visit"]
 
 SOON_MS = 60_000
-TOLD_MS = 10_000
+ABORTED_MS = 10_000
 
 
 def address(run: Run) -> str:
@@ -53,7 +53,7 @@ def test_a_real_run_is_seen_as_it_goes_and_as_it_ends(pipeline: Pipeline, visit:
         pipeline.produce(400)
         run.kill_worker(coordinator=False)
         try:
-            page.wait_for_selector("#strip button[data-phase=aborted]", timeout=TOLD_MS, state="attached")
+            page.wait_for_selector("#strip button[data-phase=aborted]", timeout=ABORTED_MS, state="attached")
         except Exception:  # noqa: BLE001 - it died between two transactions
             return False
         return True
