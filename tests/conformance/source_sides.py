@@ -181,7 +181,14 @@ class KafkaReader:
 
     def hold(self) -> None:
         self._held.clear()
-        self.source._orders.give(lambda: self._held.wait(DEADLINE_S))
+        holds = threading.Event()
+
+        def stand_still() -> None:
+            holds.set()
+            self._held.wait()  # a broker that is started again meanwhile may take its time
+
+        self.source._orders.give(stand_still)
+        assert holds.wait(DEADLINE_S)
 
     def go_on(self) -> None:
         self._held.set()

@@ -29,7 +29,7 @@ from tests.hdfs_fixture import new_store
 from tests.s3_fixture import new_place
 
 MAX = 1 << 24
-DATED_S = 10.0
+DATED_S = 60.0
 ODD = ("with blanks", "day=2024%2F01", "100%", "ä ö/日本", "q?#[]*{}~'&+=;:@!$,()|<>^`", 'a"b', ".hidden")
 
 
