@@ -30,7 +30,7 @@ ALL = (
     *("list unfinished uploads", "abort an unfinished upload"),
 )
 OF_OBJECTS = (ALL[4], ALL[7])
-SOON_S = 20.0
+SOON_S = 100.0
 """Of an outage a run would wait 600 s."""
 
 

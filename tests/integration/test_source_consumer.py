@@ -33,6 +33,8 @@ from tests.transactions import end_transaction
 pytestmark = pytest.mark.integration
 
 DEADLINE_S = 30.0
+SESSION_MS = 45_000
+"""The group gives up nobody who stands still with the whole machine."""
 
 
 @dataclass
@@ -62,7 +64,7 @@ class Consumer:
             group=self.group,
             instance="slot-0",
             topics=[self.topic],
-            session_timeout_ms=6_000,
+            session_timeout_ms=SESSION_MS,
             callbacks=membership.MembershipCallbacks(
                 committed=lambda: {self.partition: 0},
                 assigned=lambda offsets: self.assigned.append(dict(offsets)),

@@ -93,15 +93,16 @@ def test_what_lies_before_damage_is_delivered_and_nothing_behind_it(
         pytest.skip(missing({}))
     if codec == "none" and how is Damage.PAYLOAD:
         pytest.skip("records that are not compressed have nothing of their own to tell damage by")
-    monkeypatch.setattr(source, "ALARM_S", 1.0)
-    monkeypatch.setattr(source, "STALLED_MAX_S", 4.0)
-    monkeypatch.setattr(stalls, "LOOK_EVERY_S", 0.5)
     broker, folder = own_broker
     topic = f"damaged-{reader}-{codec}-{how.value}"
     create_topic(broker.bootstrap_servers, topic)
     fill(broker.bootstrap_servers, topic, codec)
     damaged = damage(folder, topic, 0, 1, how)
     with reading(broker.bootstrap_servers, topic, reader) as (delivered, stuck, _reads):
+        await_that("what lies before", lambda: delivered and delivered[-1].next == damaged.first)
+        monkeypatch.setattr(source, "ALARM_S", 1.0)
+        monkeypatch.setattr(source, "STALLED_MAX_S", 4.0)
+        monkeypatch.setattr(stalls, "LOOK_EVERY_S", 0.5)
         reason = await_that("reason why it stands still", lambda: stuck[:1])[0]
     assert reason.startswith(f"{topic}:0 at offset {damaged.first}: "), reason
     assert "kafka-dump-log" in reason
@@ -168,7 +169,7 @@ def test_a_foreign_assignor_in_the_group_is_said_shown_and_ends_the_run(
             group=topic,
             instance="slot-0",
             topics=[topic],
-            session_timeout_ms=6_000,
+            session_timeout_ms=45_000,
             callbacks=membership.MembershipCallbacks(
                 committed=dict,
                 assigned=assigned.append,

@@ -31,6 +31,7 @@ def job():
 assert job() == [2]
 """
 FROZEN = """
+spark_end.STOP_S = 20.0  # then its forker is killed, and Spark has this time again
 jvm = psutil.Process(os.getppid())
 def command(one):
     try:

@@ -14,6 +14,10 @@ from tests.harness import Pipeline, await_that
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
 
+IN_VAIN = "15s"
+"""For what does not come: long enough to be told by table and broker what is missing."""
+
+
 def wait(pipeline: Pipeline, *arguments: str, deadline_s: float = 200) -> subprocess.CompletedProcess[str]:
     return pipeline.command("wait", *arguments, "--output", "json", deadline_s=deadline_s)
 
@@ -44,7 +48,7 @@ def test_a_script_that_waits_from_before_the_first_run_goes_on_once_the_table_ha
     done = wait(pipeline, *offsets, "--timeout", "2m")
     assert done.returncode == 0 and pipeline.committed() == 6_000
 
-    beyond = wait(pipeline, "--offset", f"{pipeline.topic}:2=1501", "--timeout", "3s")
+    beyond = wait(pipeline, "--offset", f"{pipeline.topic}:2=1501", "--timeout", IN_VAIN)
     assert beyond.returncode == 1
     assert f"{pipeline.topic}:2 is at 1500, 1501 is waited for" in beyond.stderr
     assert run.stop() == 0
@@ -52,7 +56,7 @@ def test_a_script_that_waits_from_before_the_first_run_goes_on_once_the_table_ha
     # No run is alive: what is there counts, what is not is waited for.
     assert wait(pipeline, "--latest", "--timeout", "1m").returncode == 0
     pipeline.produce(4)
-    behind = wait(pipeline, "--lag", "3", "--timeout", "3s")
+    behind = wait(pipeline, "--lag", "3", "--timeout", IN_VAIN)
     assert behind.returncode == 1 and json.loads(behind.stdout)["lag"] == 4
     assert wait(pipeline, "--lag", "4", "--timeout", "1m").returncode == 0
 
