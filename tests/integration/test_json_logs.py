@@ -69,7 +69,8 @@ def test_every_line_is_json_and_says_whose_it_is_and_none_holds_a_secret(pipelin
     for line in commits:
         assert line["instant"] in line["message"] and line["transaction"] and line["epoch"] >= 1
     here = [line for line in lines if line["message"].startswith("the coordinator is here")]
-    assert len(here) == 2 and here[0]["epoch"] < here[1]["epoch"]
+    epochs = [line["epoch"] for line in here]  # a third where source partitions have moved between workers
+    assert len(epochs) >= 2 and epochs == sorted(set(epochs))
     gone = [line for line in lines if "was rolled back" in line["message"]]
     assert all("transaction" in line and "instant" in line for line in gone)
 

@@ -58,7 +58,11 @@ def scraped(observer: Observer) -> dict[str, float]:
 
 
 def is_done(document: dict[str, Any]) -> bool:
-    return document["state"] == "idle" and document["lag"]["records"] == 0
+    """Everything is committed, and each of the workers has its source partitions: none moves any more."""
+    owners = {one["owner"] for one in document["source_partitions"]}
+    at_work = {worker["name"] for worker in document["workers"] if worker["memory_bytes"]}
+    done = document["state"] == "idle" and document["lag"]["records"] == 0
+    return done and owners == at_work == {"worker-0", "worker-1"}
 
 
 def test_the_page_of_a_run_is_what_the_status_and_the_table_say(

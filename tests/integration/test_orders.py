@@ -130,7 +130,8 @@ def test_a_paused_run_commits_nothing_keeps_its_workers_outlives_its_coordinator
 
     def another() -> bool:
         status = run.status() or {}
-        leads = [one for one in status["workers"] if one["coordinator"] and one["state"] != "dead"]
+        workers = status.get("workers", ())
+        leads = [one for one in workers if one["coordinator"] and one["state"] != "dead"]
         idle = (status.get("coordinator") or {}).get("state") == "idle"
         return idle and len(leads) == 1 and leads[0]["pid"] != killed
 

@@ -15,7 +15,7 @@ from hudi import HudiReadOptions, HudiTable
 from pyspark.sql import SparkSession
 
 from tests.data_files import data_files
-from tests.harness import Pipeline
+from tests.harness import Pipeline, await_that
 from tests.integration.test_foreign_writers import TOLD, Foreign
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
@@ -61,6 +61,8 @@ def in_rounds(pipeline: Pipeline, produce: Callable[[int], int]) -> None:
         if number in (1, 2):
             run.kill_worker(coordinator=number == 2)
         run.await_rows(rows, deadline_s=STARTED_S)
+    every = ROUNDS * COUNT  # the last of them need be no rows
+    await_that("commit of all", lambda: pipeline.committed() == every)
     assert run.stop() == 0
 
 
