@@ -41,6 +41,8 @@ LOCKS = ".hoodie/.locks/table_lock.json"
 LEASE_S = 60
 """The shortest that is allowed. A request is given a fifth of it: with Hudi's least, 10 s, the first one of a
 JVM on a busy machine was given up while its classes were loaded."""
+SELDOM_S = 60
+"""No test takes as long. Hudi wants a lease of ten times that."""
 RACERS = 8
 LOCK_BYTES_MAX = 10_000
 
@@ -72,16 +74,20 @@ class Locks:
         self._conf = reach(self._spark, Location.parse(self.path), settings)
         self.client_class.configure(self._conf)
 
-    def properties(self) -> Any:
+    def properties(self, *, lease_s: int = LEASE_S, renew_s: int = 1) -> Any:
         made = self._jvm.org.apache.hudi.common.config.TypedProperties()
         made.put("hoodie.base.path", self.path)
-        made.put("hoodie.write.lock.storage.validity.timeout.secs", str(LEASE_S))
-        made.put("hoodie.write.lock.storage.renew.interval.secs", "1")
+        made.put("hoodie.write.lock.storage.validity.timeout.secs", str(lease_s))
+        made.put("hoodie.write.lock.storage.renew.interval.secs", str(renew_s))
         return made
 
-    def holder(self) -> Any:
-        """Hudi's own lock provider, as Hudi makes it."""
-        config = self._jvm.org.apache.hudi.common.config.LockConfiguration(self.properties())
+    def holder(self, *, renews: bool = True) -> Any:
+        """Hudi's own lock provider, as Hudi makes it. `renews`: it does so each second, else never:
+        what is counted, or strikes the next request, is of whoever asks next.
+        """
+        seldom = {} if renews else {"lease_s": 10 * SELDOM_S, "renew_s": SELDOM_S}
+        properties = self.properties(**seldom)
+        config = self._jvm.org.apache.hudi.common.config.LockConfiguration(properties)
         storage = self._jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self._conf)
         provider = self._jvm.org.apache.hudi.client.transaction.lock.StorageBasedLockProvider(config, storage)
         self._opened.callback(provider.close)
@@ -147,7 +153,7 @@ def was_renewed(locks: Locks, ends_ms: int) -> bool:
 
 
 def test_what_this_process_gave_back_is_not_read_before_it_is_taken_again(locks: Locks) -> None:
-    holder = locks.holder()
+    holder = locks.holder(renews=False)
     assert holder.tryLock()
     holder.unlock()
     before = locks.proxy.counts.copy()
@@ -196,7 +202,7 @@ def test_of_racers_one_has_the_lock_and_the_next_when_it_is_given_back(locks: Lo
 
 @pytest.mark.parametrize("blow", [Blow.LOSE, Blow.FAIL_AFTER])
 def test_who_took_the_lock_holds_it_though_the_answer_was_lost(locks: Locks, blow: Blow) -> None:
-    holder = locks.holder()
+    holder = locks.holder(renews=False)
     locks.proxy.strike(Request.PUT_IF, blow)
     assert holder.tryLock()
     assert not locks.holder().tryLock()
@@ -243,7 +249,7 @@ def test_a_lease_that_is_over_is_taken_and_one_that_is_renewed_is_not(locks: Loc
 @pytest.mark.parametrize("taken", [True, False], ids=["another's", "not answered"])
 def test_who_cannot_give_the_lock_back_is_told_so(locks: Locks, taken: bool) -> None:
     """So that what was done under it is looked up, and not believed."""
-    holder = locks.holder()
+    holder = locks.holder(renews=False)
     assert holder.tryLock()
     if taken:
         locks.write(owner="somebody else", validUntil=now_ms() + 60_000)
@@ -340,7 +346,7 @@ def test_a_holder_whose_first_try_landed_late_takes_its_own_lock(locks: Locks) -
 
 def test_a_lock_that_this_process_has_let_go_of_is_taken_at_once(locks: Locks) -> None:
     """Its release was not answered, and did not land: nobody closes what Hudi holds it by."""
-    holder = locks.holder()
+    holder = locks.holder(renews=False)
     assert holder.tryLock()
     locks.proxy.strike(Request.PUT_IF, Blow.BREAK)
     with pytest.raises(Py4JJavaError):
