@@ -307,7 +307,12 @@ def live(said: Said, **more: Any) -> dict[str, Any]:
         },
         "last_commit_age_ms": said.now_ms - said.last_ms,
         "committed": nest(said.committed),
-        "newest": {"instant": "20260101000000103", "transaction": said.last, "run": said.run},
+        "newest": {
+            "instant": "20260101000000103",
+            "transaction": said.last,
+            "run": said.run,
+            "epoch": said.epoch,
+        },
         "failures": {
             "pipeline": 1,
             "environment": 0,

@@ -357,7 +357,7 @@ class Seen:
             transaction=newest["transaction"],
             instant=newest["instant"],
             kind="data",
-            epoch=int(self.live["epoch"]),
+            epoch=int(newest.get("epoch", self.live["epoch"])),
             rows=known.records if known is not None else 0,
             age_ms=max(0, int(self.live["last_commit_age_ms"])) + answered_ago_ms,
         )

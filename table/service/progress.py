@@ -34,9 +34,10 @@ class Progress:
     last_commit_age_ms: int | None
     """None before this run's first commit."""
     newest_instant: str
-    """Of the newest commit seen in the table, as the three behind it."""
+    """Of the newest commit seen in the table, as the four behind it."""
     newest_transaction: str
     newest_run: str
+    newest_epoch: int
     watermark: Watermark | None
     busy_with: str
     """What the table thread is doing."""
@@ -72,6 +73,7 @@ class Progress:
                 "instant": self.newest_instant,
                 "transaction": self.newest_transaction,
                 "run": self.newest_run,
+                "epoch": self.newest_epoch,
             },
             "watermark": watermark_json(self.watermark) if self.watermark is not None else None,
             "failures": {

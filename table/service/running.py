@@ -223,6 +223,7 @@ class RunService:
             newest_instant=newest.instant if newest is not None else "",
             newest_transaction=newest.transaction if newest is not None else "",
             newest_run=newest.run if newest is not None else "",
+            newest_epoch=newest.epoch if newest is not None else 0,
             watermark=newest.watermark if newest is not None else None,
             busy_with=self._thread.busy_with(),
             queued=self._thread.queued(),

@@ -101,6 +101,16 @@ def test_the_age_of_the_last_commit_counts_on_between_answers() -> None:
     assert after.age_ms == before.age_ms + 7_000
 
 
+def test_the_last_commit_is_of_the_epoch_that_committed_it_though_another_coordinator_is_there() -> None:
+    said = begun()
+    found = seen(said)
+    found.table = None
+    assert found.live is not None
+    found.looked_at_driver(said.now_ms, {**found.live, "epoch": found.live["epoch"] + 1})
+    last = found.last_commit(said.now_ms)
+    assert last is not None and last.epoch == said.epoch
+
+
 @pytest.mark.parametrize("fails", [True, False])
 def test_lag_is_not_known_where_the_broker_was_not_read_lately(fails: bool) -> None:
     said = begun()

@@ -272,6 +272,7 @@ def test_a_transaction_goes_from_survey_to_commit(driver: Driver, timeline: Memo
     assert [file.path for file in timeline.completed[-1].files] == ["t1-events:0.parquet"]
     progress = driver.service.progress()
     assert (progress.commits, progress.rows, progress.last_commit_age_ms) == (1, 12, 0)
+    assert progress.to_json()["newest"]["epoch"] == 1
     assert driver.client.survey().epoch == 1
 
 
