@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness import Pipeline, Run
+from tests.harness import Pipeline, Run, await_that
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
@@ -52,6 +52,7 @@ def test_every_line_is_json_and_says_whose_it_is_and_none_holds_a_secret(pipelin
     pipeline.produce(2_000)
     run = pipeline.start("--debug")
     run.await_commits(1)
+    await_that("the other worker", lambda: run.workers(coordinator=False))
     name = token(pipeline)
     run.kill_worker(coordinator=True)
     pipeline.produce(2_000)
