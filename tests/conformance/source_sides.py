@@ -41,7 +41,6 @@ REASONS = (
     r"retention removed the offsets from \d+ to \d+",
     r"offset \d+ is beyond the log's end \d+",
     r"the log lost its end and goes on to \d+ again",
-    r"no longer exists at the broker",
 )
 """What both sides say where reading cannot go on; what an operator is advised comes behind it."""
 
@@ -133,12 +132,7 @@ class KafkaReader:
         self._stuck: list[str] = []
         self._failed: list[str] = []
         self._held = threading.Event()
-        # A topic that is gone is said to be so once it cannot be one that is just being made any more.
-        kafka = {
-            **side.kafka,
-            "topic.metadata.propagation.max.ms": "500",
-            "topic.metadata.refresh.interval.ms": "500",
-        }
+        kafka = {**side.kafka, "topic.metadata.refresh.interval.ms": "500"}
         settings = fetch_settings(kafka, group="conformance", queue_bytes_max=1 << 20)
         self.source = SourceThread(
             fetcher=lambda: open_fetcher(settings, "plain"),

@@ -86,7 +86,7 @@ def test_googles_server_keeps_a_generation_that_a_put_by_the_json_api_names(gs: 
     key = new_place().rsplit("+", 1)[-1]
 
     def put(generation: str) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", gs.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", gs.port, timeout=60)
         path = f"/upload/storage/v1/b/{BUCKET}/o?uploadType=multipart&ifGenerationMatch={generation}"
         parts = (("application/json", f'{{"name": "{key}"}}'), ("text/plain", "1"))
         content = "".join(f"--border\r\nContent-Type: {kind}\r\n\r\n{part}\r\n" for kind, part in parts)
@@ -98,7 +98,7 @@ def test_googles_server_keeps_a_generation_that_a_put_by_the_json_api_names(gs: 
         return status, body
 
     def generation() -> str:
-        connection = http.client.HTTPConnection("127.0.0.1", gs.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", gs.port, timeout=60)
         connection.request("GET", f"/storage/v1/b/{BUCKET}/o/{key}?alt=media")
         answer = connection.getresponse()
         answer.read()

@@ -131,6 +131,8 @@ def test_a_reader_of_a_topic_made_anew_that_is_shorter_is_refused(source: Source
     source.produce(9)
     reader = source.read(0)
     assert reader.seen(9).next == 9
+    reader.hold()
     source.recreate()
     source.produce(2)
+    reader.go_on()
     assert reader.stuck() == "offset 9 is beyond the log's end 2"
