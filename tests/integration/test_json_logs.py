@@ -10,7 +10,7 @@ import pytest
 
 from tests.harness import Pipeline, Run, await_that
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 SECRETS = {
     "sasl.password": "hunter2-of-sasl",

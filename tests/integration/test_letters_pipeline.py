@@ -9,7 +9,7 @@ import pytest
 
 from tests.harness import SCHEMA, Pipeline, event
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 NARROW = SCHEMA.replace("user_id BIGINT", "user_id INT")
 LARGE = 2**40

@@ -26,7 +26,7 @@ from tests.data_files import data_files
 from tests.harness import SCHEMA, Pipeline, await_that
 from tests.place import Bucket, OnHdfs
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 S3 = {
     "connector.class": "io.confluent.connect.s3.S3SinkConnector",
@@ -111,7 +111,7 @@ def test_what_is_made_of_a_connector_and_its_worker_runs_and_has_folders_as_thei
     out.write_text(re.sub(r"\[storage\]\n(?:[^\[].*\n)*", "", out.read_text()))
 
     pipeline.produce(1_000)
-    assert pipeline.run_to_end(deadline_s=300).process.returncode == 0
+    assert pipeline.run_to_end().process.returncode == 0
     verdict = pipeline.verify()
     assert verdict["rows"] == 1_000 and verdict["exact"], verdict
     hour = datetime.now(ZoneInfo("Europe/Berlin"))
@@ -151,7 +151,7 @@ def test_a_run_goes_on_where_a_connect_group_stood_and_no_record_is_read_twice_o
     code, told, error = adopt(pipeline, source, "--yes")
     assert code == EXIT_USAGE and "has offsets of pipeline" in error and not told
 
-    assert pipeline.run_to_end(deadline_s=300).process.returncode == 0
+    assert pipeline.run_to_end().process.returncode == 0
     verdict = pipeline.verify()
     assert verdict["rows"] == 2_000 - 300 - 200 - 500 and verdict["exact"]
 
@@ -198,7 +198,7 @@ def test_a_run_goes_on_in_a_table_of_hoodie_streamers_behind_its_checkpoint(
     code, told, error = adopt(pipeline, source, *ours, "--yes", *theirs)
     assert code == EXIT_WELL and told["executed"], error
 
-    assert pipeline.run_to_end(*ours, deadline_s=300).process.returncode == 0
+    assert pipeline.run_to_end(*ours).process.returncode == 0
     spark.catalog.clearCache()
     read = spark.read.format("hudi").load(pipeline.place.address)
     assert read.count() == 3 + 150 + 250 + 243

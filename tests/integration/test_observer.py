@@ -23,7 +23,7 @@ from table.kinds import HUDI, table_kind
 from tests.data_files import data_files
 from tests.harness import Pipeline, await_that
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 RECORDS = 4_000
 

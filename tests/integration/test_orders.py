@@ -10,7 +10,7 @@ import pytest
 
 from tests.harness import Pipeline, await_that
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 LONG = {"transaction.interval": "10m", "transaction.write_timeout": "10m"}
 """No transaction ends by itself within a test."""
@@ -169,7 +169,7 @@ def test_stop_commits_what_is_held_ends_the_run_and_waits_for_that(pipeline: Pip
     pipeline.produce(2_000)
     run.await_consumed(pipeline.produced)
     told(pipeline, "stop", "--drain", "--why", "for tonight")
-    assert run.wait(30) == 0
+    assert run.wait(120) == 0
     assert "for tonight" in run.text()
     pipeline.assert_exact(pipeline.produced)
     for command in ("pause", "resume", "commit", "stop"):

@@ -18,9 +18,9 @@ from tests.small_disk import NoMount, filled, small_disk
 
 __all__ = ["browser", "visit"]
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
-SOON_MS = 90_000
+SOON_MS = 180_000
 TOKEN = "a-token-of-some-length"
 SLOWED = "a-slowed-client"
 

@@ -164,6 +164,7 @@ def test_hostile_orders_stay_text_within_the_page_and_axe_finds_nothing(
 
 
 @pytest.mark.integration
+@pytest.mark.timeout(900)
 def test_a_real_run_is_paused_tuned_resumed_and_stopped_from_its_page(
     pipeline: Pipeline, visit: Visit
 ) -> None:

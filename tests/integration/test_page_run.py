@@ -16,6 +16,8 @@ from tests.page_fixture import TOLD_MS, Visit, browser, visit
 
 __all__ = ["browser", "visit"]
 
+pytestmark = pytest.mark.timeout(900)
+
 SOON_MS = 60_000
 ABORTED_MS = 10_000
 
@@ -121,7 +123,7 @@ def test_a_halt_is_still_read_when_its_driver_has_ended(pipeline: Pipeline, visi
     pipeline.produce_raw([b"this is no JSON"], partition=1)
     expect(page.locator("#headline")).to_have_text("HALTED", timeout=SOON_MS)
     expect(page.locator("#halt")).to_contain_text(f"{pipeline.topic}:1")
-    assert run.wait(60) == EXIT_HALTED
+    assert run.wait(120) == EXIT_HALTED
     expect(page.locator("#notices")).to_contain_text("The driver does not answer since", timeout=TOLD_MS)
     expect(page.locator("#halt")).to_be_visible()
 

@@ -18,7 +18,7 @@ from tests.data_files import data_files
 from tests.harness import Pipeline, await_that
 from tests.integration.test_foreign_writers import TOLD, Foreign
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 SCHEMA = "event_id STRING NOT NULL, region STRING, ts TIMESTAMP"
 FIRST = datetime(2026, 11, 20, 22, 30, tzinfo=UTC)

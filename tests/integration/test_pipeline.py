@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 from lockstep.brokers.local import Broker
 from lockstep.errors import EXIT_INTERRUPTED
-from tests.harness import Pipeline, await_that, event
+from tests.harness import DEADLINE_S, Pipeline, await_that, event
 from tests.transactions import end_transaction
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 
 def test_a_clean_run_commits_everything_and_a_second_one_goes_on_where_it_stopped(pipeline: Pipeline) -> None:
@@ -48,7 +48,7 @@ def test_killed_workers_and_a_killed_driver_lose_and_double_nothing(pipeline: Pi
     pipeline.produce(5_000)
     run.kill()
     pipeline.produce(5_000)
-    assert pipeline.run_to_end(deadline_s=200).process.returncode == 0
+    assert pipeline.run_to_end().process.returncode == 0
     pipeline.assert_exact(pipeline.produced)
 
 
@@ -84,7 +84,7 @@ def test_a_second_signal_leaves_at_once_and_the_next_run_loses_nothing(pipeline:
     os.kill(run.process.pid, signal.SIGINT)
     assert run.wait(20) in (0, EXIT_INTERRUPTED)  # 0 where the last commit was quicker than the signal
     assert "Traceback" not in run.text() and "Py4JException" not in run.text()
-    assert pipeline.run_to_end(deadline_s=200).process.returncode == 0
+    assert pipeline.run_to_end().process.returncode == 0
     pipeline.assert_exact(4_000)
 
 
@@ -93,7 +93,7 @@ def test_of_two_drivers_the_newer_one_goes_on_and_the_older_says_it_is_supersede
     older = pipeline.start()
     older.await_commits(1)
     newer = pipeline.start()
-    assert older.wait(90) == 5
+    assert older.wait(DEADLINE_S) == 5
     assert "superseded" in older.text()
     pipeline.produce(5_000)
     newer.await_commits(1)
@@ -127,7 +127,7 @@ def test_a_poison_record_halts_after_everything_before_it_and_skipping_it_loses_
     pipeline.produce_raw([b'{"user_id": 7}', b"not json at all"], partition=0)
     pipeline.produce(500, to=[0])
     halted = pipeline.start()
-    assert halted.wait(120) == 3
+    assert halted.wait(DEADLINE_S) == 3
     assert f"{pipeline.topic}:0 at offset 1000" in halted.text()
     assert "Traceback" not in halted.text()
     pipeline.assert_exact(1_000)

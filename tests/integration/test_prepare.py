@@ -11,6 +11,8 @@ import pytest
 
 from tests.harness import Pipeline
 
+pytestmark = pytest.mark.timeout(900)
+
 RECORDS = 400
 CLASSES_MIN = 5_000
 MIDDLE_BYTES = 40_000_000

@@ -22,7 +22,7 @@ from tests.proto_files import Classes, compiled, encoded
 from tests.proto_types import IMPORTS, TAKEN, TYPES
 from tests.registry_server import Registry
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 MONEY = 'syntax = "proto3"; package shop; message Money { double amount = 1; string currency = 2; }'
 EVENT = """

@@ -10,9 +10,9 @@ from confluent_kafka import Producer
 from lockstep.brokers.local import Broker
 from lockstep.errors import EXIT_FAILED, EXIT_USAGE
 from tests.broker_fixture import create_topic
-from tests.harness import Pipeline
+from tests.harness import DEADLINE_S, Pipeline
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 NOBODY_THERE = "127.0.0.1:1"
 
@@ -24,7 +24,7 @@ def pipeline(make_pipeline: Callable[[int], Pipeline]) -> Pipeline:
 
 def refused(pipeline: Pipeline, code: int, *arguments: str) -> str:
     run = pipeline.start(*arguments)
-    assert run.wait(120) == code, run.text()
+    assert run.wait(DEADLINE_S) == code, run.text()
     text = run.text()
     assert "Traceback" not in text
     assert not (pipeline.table / ".hoodie").exists()

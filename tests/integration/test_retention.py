@@ -356,6 +356,7 @@ def test_columns_that_came_meanwhile_are_not_taken_away(
 # --- a whole pipeline -----------------------------------------------------------------------------------
 
 
+@pytest.mark.timeout(900)
 def test_a_run_takes_out_what_is_past_its_time_while_it_ingests_and_verify_says_what_it_cannot_check(
     pipeline: Pipeline,
 ) -> None:
@@ -366,7 +367,7 @@ def test_a_run_takes_out_what_is_past_its_time_while_it_ingests_and_verify_says_
         for day in (OLD, NEW)
     )
     pipeline.produce_raw([*old, *new], partition=0)
-    run.await_commits(1, deadline_s=200)
+    run.await_commits(1)
     await_that("retention", lambda: "table partitions taken out" in run.text())
     later = [f'{{"event_id": "later-{number}", "day": "{NEW}"}}'.encode() for number in range(500)]
     pipeline.produce_raw(later, partition=0)

@@ -21,7 +21,7 @@ from table.store.objects.store import ObjectStore
 from tests.integration import test_s3_table
 from tests.integration.test_s3_table import S3Driver
 
-pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3"), pytest.mark.timeout(900)]
 place, opened = test_s3_table.place, test_s3_table.opened
 
 OBJECTS = int(os.environ.get("MANY_OBJECTS", "20_000"))

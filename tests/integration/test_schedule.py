@@ -11,7 +11,7 @@ import pytest
 from tests.harness import Pipeline, Run, await_that
 from tests.transaction_times import first_of_each, instant_ms, rows, told
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 ALIGN_S = 10
 HEARD_S = 5

@@ -29,7 +29,7 @@ from tests.integration.test_hudi_table import FOREIGN, OFTEN_COMPACTED, PIPELINE
 from tests.integration.test_upserts import PATIENTLY, Upserts, history, record
 from tests.merge_model import Model
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 
 @pytest.fixture

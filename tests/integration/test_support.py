@@ -12,7 +12,7 @@ import pytest
 
 from tests.harness import Pipeline
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 SECRET = "hunter2-of-sasl"
 FILES = {"configuration.json", "versions.json", "status.json", "status.txt", "offsets.json", "offsets.txt"}

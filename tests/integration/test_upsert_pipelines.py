@@ -13,7 +13,7 @@ from tests.debezium_events import binlog_change
 from tests.harness import SCHEMA, Pipeline, Run, await_that
 from tests.merge_model import Change, Model
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 ROUNDS, CHANGES, KEYS = 4, 600, 150
 

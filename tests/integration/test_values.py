@@ -13,7 +13,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from tests.harness import SCHEMA, Pipeline, event
 from tests.registry_server import Registry
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 LETTERS = {"record.on_error": "dead_letter"}
 

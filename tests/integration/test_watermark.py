@@ -19,7 +19,7 @@ from table.watermark import Watermark
 from tests.debezium_events import POSTGRESQL, event
 from tests.harness import Pipeline, await_that
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 LATENESS_MS = 1_000
 STARTED_S = 240
