@@ -91,6 +91,7 @@ def test_a_new_run_after_a_halt_is_waited_for(make_pipeline: Callable[[int], Pip
     pipeline.produce(50)
     await_that("an end of the halted run", lambda: pipeline.runs[0].process.poll() is not None)
     pipeline.settings["record.on_error"] = "dead_letter"
-    pipeline.start()
+    run = pipeline.start()  # whose driver has 30 s to answer from when it is waited for
+    await_that("a driver that begins", lambda: "lockstep.run: pipeline" in run.text())
     done = wait(pipeline, "--latest", "--timeout", "3m")
     assert done.returncode == 0, done.stderr
