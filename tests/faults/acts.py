@@ -17,13 +17,13 @@ from tests.broker_fixture import create_topic
 from tests.faults.commits import wall_ms
 from tests.faults.scenario import Notes, Outcome
 from tests.faults.stage import Stage
-from tests.harness import Pipeline, Run, await_that
+from tests.harness import DEADLINE_S, Pipeline, Run, await_that
 
 CALM_PER_SECOND = 1_000
 """A load that leaves the machine time for everything else."""
 RECORDS = 4_000
 """Of a pipeline that has no load."""
-GOES_ON_S = 150.0
+GOES_ON_S = DEADLINE_S
 """Long for the commits of a run that finds its way by itself, or begins anew."""
 
 STACK_TRACES = ("Traceback (most recent call last)", "\tat org.", "\tat java.", "Py4JJavaError:")
@@ -63,7 +63,7 @@ def halts(
     during: Lasting,
     said: tuple[str, ...],
     alarm: tuple[str, ...] = (),
-    deadline_s: float = 120,
+    deadline_s: float = DEADLINE_S,
     per_second: int = CALM_PER_SECOND,
     with_load: bool = True,
     on: Lasting = nullcontext,
@@ -163,7 +163,7 @@ def stops_well(run: Run) -> None:
     plain(run)
 
 
-def ends_with(run: Run, code: int, *said: str, deadline_s: float = 120) -> None:
+def ends_with(run: Run, code: int, *said: str, deadline_s: float = DEADLINE_S) -> None:
     """The run ends by itself with this exit code, and its log says so much."""
     status = run.wait(deadline_s)
     assert status == code, f"exit code {status}, not {code}:\n{run.text()[-4_000:]}"
@@ -171,7 +171,7 @@ def ends_with(run: Run, code: int, *said: str, deadline_s: float = 120) -> None:
     plain(run)
 
 
-def halts_after_s(run: Run, *said: str, deadline_s: float = 120) -> float:
+def halts_after_s(run: Run, *said: str, deadline_s: float = DEADLINE_S) -> float:
     """The run halts, and its log says so much; how long that took, seconds."""
     began_s = time.monotonic()
     ends_with(run, EXIT_HALTED, *said, deadline_s=deadline_s)
@@ -185,7 +185,7 @@ def await_alarm(pipeline: Pipeline, *said: str) -> None:
         text = " ".join(pipeline.command("status").stdout.split())
         return text if all(words in text for words in said) else ""
 
-    text = await_that(f"status that says {said}", shown, deadline_s=150)
+    text = await_that(f"status that says {said}", shown, deadline_s=DEADLINE_S)
     assert NOTHING_TO_DO not in text, text
 
 

@@ -11,7 +11,7 @@ from tests.faults.stage import Stage
 from tests.faults.steps import Sighting, Step
 from tests.faults.watch import Watch
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 MID_WRITE_MS = 100
 """So long after START a transaction is still being written: it lasts a quarter of the interval at least."""
 AFTERMATH_S = 0.3
@@ -108,7 +108,7 @@ def hit(
     """Call `strike`, which answers when it struck, at this step of a transaction.
 
     `writer`: an incarnation that the transaction's START has to list. `after_start_ms`: for the middle of
-    writing. Fails where no transaction comes to the step within a minute.
+    writing. Fails where no transaction comes to the step within `PATIENCE_S`.
     """
     trigger = _Trigger(step, writer=writer, after_start_ms=after_start_ms, strike=strike)
     watch = Watch(

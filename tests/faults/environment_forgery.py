@@ -202,7 +202,7 @@ def _while_forged(stage: Stage, stranger: Stranger) -> None:
     until = time.monotonic() + FORGED_S
     await_that("forged messages", lambda: stranger.written > 0, deadline_s=60)
     while time.monotonic() < until:
-        stage.await_commit_after(wall_ms(), deadline_s=60)
+        stage.await_commit_after(wall_ms())
 
 
 def _everything_forged(stage: Stage) -> Outcome:
@@ -212,7 +212,7 @@ def _everything_forged(stage: Stage) -> Outcome:
         recovery_s = stage.recovery_s(wall_ms())
         assert run.stop() == 0, run.text()[-4_000:]
         stage.restart()  # its tail of the topic is full of what was forged
-        stage.await_commit_after(wall_ms(), deadline_s=120)
+        stage.await_commit_after(wall_ms())
     return proved(stage, stage.current, recovery_s=recovery_s, forged=stranger.written)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from tests.harness import Run, await_that
+from tests.harness import DEADLINE_S, Run, await_that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ def look(run: Run) -> Processes | str:
     )
 
 
-def await_processes(run: Run, *, deadline_s: float = 90) -> Processes:
+def await_processes(run: Run, *, deadline_s: float = DEADLINE_S) -> Processes:
     """Once every worker owns source partitions and one of them the coordinator."""
     until = time.monotonic() + deadline_s
     while True:

@@ -26,10 +26,10 @@ from tests.merge_model import Key
 from tests.s3_proxy import S3Proxy
 
 PER_SECOND = 4_000
-START_S = 240.0
+START_S = DEADLINE_S
 """A run's start and the table's first commits take long on a busy machine; no scenario is about them."""
-SETTLE_S = 180.0
-SWEEP_S = 120.0
+SETTLE_S = 2 * DEADLINE_S
+SWEEP_S = DEADLINE_S
 SELDOM = {
     Action.COMPACTION: {"services.compaction_every": "10000"},
     Action.CLUSTERING: {

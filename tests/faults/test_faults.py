@@ -15,7 +15,7 @@ from table.store.location import AZURE, GOOGLE, S3
 from tests.faults.play import SERVERS, load_catalogue, make_stage
 from tests.faults.scenario import Scenario
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_800)]
 
 SELECTED = [one for one in load_catalogue().values() if one.in_tests]
 ON_SERVERS = (
