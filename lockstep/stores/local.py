@@ -27,6 +27,8 @@ SECRET_KEY = "lockstep-secret"
 EVERYTHING = ("Admin", "Read", "Write", "List", "Tagging")
 REGION = "us-east-1"
 ANSWER_TIMEOUT_S = 2.0
+BUCKET_TIMEOUT_S = 60.0
+"""To make a bucket, which is asked for once."""
 PORTS_OF_PARTS = (
     *("master.port", "master.port.grpc", "volume.port", "volume.port.grpc"),
     *("filer.port", "filer.port.grpc", "s3.port.grpc"),
@@ -114,7 +116,7 @@ class S3Server(LocalServer):
 
     def make_bucket(self, name: str) -> None:
         """It may be there already, as nobody else's."""
-        client = self._client()
+        client = self._client(BUCKET_TIMEOUT_S)
         try:
             client.create_bucket(Bucket=name)
         except (client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists):
@@ -172,10 +174,10 @@ class S3Server(LocalServer):
 
         return answers
 
-    def _client(self) -> BaseClient:
+    def _client(self, timeout_s: float = ANSWER_TIMEOUT_S) -> BaseClient:
         from table.store.objects.aws import s3_client
 
-        return s3_client(self.settings, timeout_s=ANSWER_TIMEOUT_S, attempts_max=1)
+        return s3_client(self.settings, timeout_s=timeout_s, attempts_max=1)
 
     def _identity(self, access_key: str) -> dict[str, object]:
         return {

@@ -32,6 +32,8 @@ INSTALL_TIMEOUT_S = 900
 KEPT_S = 3_600
 """So long a connection is kept that nobody uses: the front's, which else breaks with its next request."""
 ANSWER_TIMEOUT_S = 5.0
+CONTAINER_TIMEOUT_S = 60.0
+"""To make a container, which is asked for once."""
 HERE = Path(__file__).parent
 
 
@@ -80,7 +82,7 @@ class AzureServer(LocalServer):
 
     def make_bucket(self, name: str) -> None:
         """A container. It may be there already."""
-        status = self._ask("PUT", f"/{ACCOUNT}/{name}?restype=container")
+        status = self._ask("PUT", f"/{ACCOUNT}/{name}?restype=container", CONTAINER_TIMEOUT_S)
         if status not in (201, 409):
             raise AzureServerError(f"The {self.kind} made no container {name}: it answered {status}.")
 
@@ -99,11 +101,11 @@ class AzureServer(LocalServer):
     def _asker(self) -> Callable[[], bool]:
         return lambda: self._ask("GET", f"/{ACCOUNT}?comp=list") == 200
 
-    def _ask(self, method: str, target: str) -> int:
+    def _ask(self, method: str, target: str, timeout_s: float = ANSWER_TIMEOUT_S) -> int:
         """The status; 0 where none came."""
         headers = {"x-ms-version": API_VERSION, "x-ms-date": formatdate(usegmt=True), "Content-Length": "0"}
         headers["Authorization"] = signature(method, target, headers, account=ACCOUNT, key=KEY)
-        connection = http.client.HTTPConnection(HOST, self._behind, timeout=ANSWER_TIMEOUT_S)
+        connection = http.client.HTTPConnection(HOST, self._behind, timeout=timeout_s)
         try:
             connection.request(method, target, headers=headers)
             return connection.getresponse().status
