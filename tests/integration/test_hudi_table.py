@@ -1229,7 +1229,8 @@ if sys.argv[1] == "frozen":  # Python's stderr leads through the JVM: nobody rea
     os.write(log, bytes(1 << 20))
     os.set_blocking(log, True)
     os.dup2(log, 2)
-dog = Watchdog(jvm.pid, silence_s=2, callback_s=2)
+slow = sys.argv[1] == "slow"  # who is to live is not to be taken for mute where the machine is busy
+dog = Watchdog(jvm.pid, silence_s=8 if slow else 2, callback_s=2)
 mode = sys.argv[1]
 if mode == "closed":
     with dog.armed(), dog.inside():
@@ -1252,7 +1253,7 @@ else:
                 print(jvm.pid, dog._guardian.pid, flush=True)
                 time.sleep(300)
         print(jvm.pid, dog._guardian.pid, flush=True)
-        time.sleep(4 if mode == "slow" else 300)
+        time.sleep(10 if slow else 300)
     print("alive", flush=True)
 sys.stdin.read()
 """
