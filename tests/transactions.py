@@ -15,6 +15,11 @@ def end_transaction(producer: Producer, topic: str, kafka: dict[str, str], *, co
     stands in front of them. No other transaction may be open on `topic`.
     """
     (producer.commit_transaction if commit else producer.abort_transaction)(30)
+    await_markers(topic, kafka)
+
+
+def await_markers(topic: str, kafka: dict[str, str]) -> None:
+    """Wait until no transaction is open on `topic`, also none whose producer was told that it ended."""
     source = SourceTopics(kafka, [topic])
     parts = source.facts().partitions
     await_that(

@@ -39,8 +39,8 @@ from participant.records.raw import RawBatch, Values
 from participant.records.rejects import HeldRejects, Rejects
 from participant.source.dead_letters import DeadLetters
 from tests.broker_fixture import create_topic, set_config
-from tests.harness import await_that
 from tests.integration.letters_process import BY, LETTERS, walk
+from tests.transactions import await_markers
 
 pytestmark = pytest.mark.integration
 
@@ -117,11 +117,10 @@ def numbered(count: int) -> list[tuple[bytes | None, bytes | None, list[headers.
 
 
 def held_by(kafka: dict[str, str], topic: str) -> list[Message]:
-    """All that a reader of committed records finds there, once no transaction is open: a commit is answered
-    before it is written everywhere."""
+    """All that a reader of committed records finds there, once no transaction is open."""
+    await_markers(topic, kafka)
     source = SourceTopics(kafka, [topic])
     places = source.facts().partitions
-    await_that("end of transactions", lambda: source.end(places) == source.end(places, read_committed=False))
     ends = {place: end for place, end in source.end(places).items() if end}
     found: list[Message] = []
     settings = {**kafka, "group.id": "reader", "enable.partition.eof": True}
@@ -183,6 +182,7 @@ def test_what_the_run_sets_aside_of_a_record_that_came_back_is_the_letter_that_i
     [topic] = config.source.topics
     set_aside(kafka, topic, RECORDS, first=100)
     [*first] = replayed(config)
+    await_markers(topic, kafka)
     source = Read(kafka=kafka, group="reader")
     for batch in read_batches(source, [topic]):
         with closing(DeadLetters(kafka, "", bytes_max=1 << 20)) as letters:
