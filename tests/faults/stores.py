@@ -180,7 +180,7 @@ def lost(under: str, *, every: int = 0, requests: Collection[Request] = PUTS) ->
     return partial(outlives, during=struck, seconds=LOST_S, on=behind_a_proxy)
 
 
-def parts_fail(stage: Stage) -> Outcome:
+def _parts_fail(stage: Stage) -> Outcome:
     """Of files of several parts, the first may be there, and the others are refused for a while."""
     with behind_a_proxy(stage):
         assert stage.proxy is not None
@@ -236,6 +236,43 @@ def frozen_at_each_step(name: str, server: str, *, more_s: float = 0.0) -> Itera
             partial(paused, victim=Victim.STORE, step=step, seconds=FROZEN_S, restarts=None),
             THAWED_LIMIT_S + more_s,
         )
+
+
+def fails_in_the_middle_of_files(name: str) -> Scenario:
+    return Scenario(
+        f"{name}_fails_in_the_middle_of_files",
+        f"for {FAILS_S:.0f} s parts of files that are uploaded in parts are answered 500",
+        "workers whose files cannot be written are replaced, which is waited out as the storage's fault; "
+        "nothing half-written is ever read, and no part is left behind",
+        _parts_fail,
+        GOES_ON_LIMIT_S,
+        settings=LARGE_FILES,
+    )
+
+
+def unanswered(name: str) -> Iterator[Scenario]:
+    """What was asked for is carried out, and nobody is told."""
+    yield Scenario(
+        f"{name}_answers_lost_for_the_timeline",
+        f"for {LOST_S:.0f} s the first put of each file of the timeline is carried out, and its answer lost",
+        "what has landed is found to have landed; no instant is completed twice, nor taken for lost",
+        lost("/.hoodie/timeline/"),
+        GOES_ON_LIMIT_S,
+    )
+    yield Scenario(
+        f"{name}_answers_lost_for_what_decides",
+        f"for {LOST_S:.0f} s the answer is lost to the put that decides whether an instant is completed",
+        "whoever has decided is found by the mark of the put, and commits go on",
+        lost("/.hoodie/.lockstep/decided/"),
+        GOES_ON_LIMIT_S,
+    )
+    yield Scenario(
+        f"{name}_answers_lost_for_the_table_lock",
+        f"for {LOST_S:.0f} s every third answer to a put of the table lock is lost",
+        "the lock itself says whose it is, and commits go on",
+        lost("/.hoodie/.locks/", every=3),
+        GOES_ON_LIMIT_S,
+    )
 
 
 put(
@@ -316,35 +353,7 @@ put(
             per_second=CALM_PER_SECOND // 4,
         ),
     ),
-    Scenario(
-        "s3_fails_in_the_middle_of_files",
-        f"for {FAILS_S:.0f} s parts of files that are uploaded in parts are answered 500",
-        "workers whose files cannot be written are replaced, which is waited out as the storage's fault; "
-        "nothing half-written is ever read, and no part is left behind",
-        parts_fail,
-        GOES_ON_LIMIT_S,
-        settings=LARGE_FILES,
-    ),
-    Scenario(
-        "s3_answers_lost_for_the_timeline",
-        f"for {LOST_S:.0f} s the first put of each file of the timeline is carried out, and its answer lost",
-        "what has landed is found to have landed; no instant is completed twice, nor taken for lost",
-        lost("/.hoodie/timeline/"),
-        GOES_ON_LIMIT_S,
-    ),
-    Scenario(
-        "s3_answers_lost_for_what_decides",
-        f"for {LOST_S:.0f} s the answer is lost to the put that decides whether an instant is completed",
-        "whoever has decided is found by the mark of the put, and commits go on",
-        lost("/.hoodie/.lockstep/decided/"),
-        GOES_ON_LIMIT_S,
-    ),
-    Scenario(
-        "s3_answers_lost_for_the_table_lock",
-        f"for {LOST_S:.0f} s every third answer to a put of the table lock is lost",
-        "the lock itself says whose it is, and commits go on",
-        lost("/.hoodie/.locks/", every=3),
-        GOES_ON_LIMIT_S,
-    ),
+    fails_in_the_middle_of_files("s3"),
+    *unanswered("s3"),
     stores=ON_S3,
 )
