@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from table.errors import Contradiction
 from table.hudi.avro import to_avro
 from table.hudi.avro_columns import from_avro
+from table.hudi.avro_ddl import DECIMAL, RECORD, digits_of, shape_of, without_null
 from table.hudi.definition import fixed_columns
 from table.hudi.evolution import covers, evolve
 from table.partition_columns import columns_of
@@ -49,3 +52,28 @@ def with_others(schema: str, theirs: str, spec: TableSpec) -> str:
             raise Contradiction(f"table {spec.path}: {why}") from why
     # else as Spark's UPDATE does, which says of every column that it may be null
     return schema if covers(schema, theirs, spec) else evolve(theirs, schema, spec)
+
+
+def has_all(ours: str, theirs: str) -> bool:
+    """Whether our Avro schema has each field of theirs, at any depth, of the same type.
+
+    Names of records, the order of fields, and what may be null do not count: each writer has its own way.
+    """
+    if not theirs or ours == theirs:
+        return True
+    return bool(ours) and _within(json.loads(theirs), json.loads(ours))
+
+
+def _within(theirs: Any, ours: Any) -> bool:
+    theirs, ours = without_null(theirs), without_null(ours)
+    shape = shape_of(theirs)
+    if shape != shape_of(ours):
+        return False
+    if shape == RECORD:
+        held = {one["name"]: one["type"] for one in ours["fields"]}
+        asked = {one["name"]: one["type"] for one in theirs["fields"]}
+        return asked.keys() <= held.keys() and all(_within(asked[name], held[name]) for name in asked)
+    if shape == DECIMAL:
+        return digits_of(theirs) == digits_of(ours)
+    inner = {"array": "items", "map": "values"}.get(str(shape))
+    return inner is None or _within(theirs[inner], ours[inner])

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from table.errors import Contradiction
+from table.errors import Contradiction, Unavailable
 from table.hudi.driver.session import Session
 from table.hudi.upkeep.clustering import Clustering
 from table.hudi.upkeep.compaction import Compaction
@@ -240,6 +241,43 @@ def test_what_is_refused_leaves_the_table_as_it_is(
         table("upsert", ddl)
     assert str(refused.value).startswith(f"table {made.path}: ") and sentence in str(refused.value)
     assert held() == before
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_columns_that_come_while_a_service_is_at_work_stay_the_tables(
+    table: Callable[..., Upserts], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it says is taken for the table's columns, by readers and by the next run, for it ends last."""
+    narrow = table(kind, DDL + ", note INT")
+    for number in range(3):
+        narrow.run([record(f"k{number}", number, note=number)])
+    work = (Compaction if kind == "upsert" else Clustering)(narrow.table._spec, "changes")
+    session = work.open(narrow.table._session_beside)
+    last_step = {"upsert": "compaction.await_clock", "insert": "clustering.check"}[kind]
+    going_on = resolve_name(f"table.hudi.upkeep.{last_step}")
+
+    def meanwhile(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        wider = Upserts(narrow.spark, narrow.path, ddl=DDL + ", note INT, added STRING", **KINDS[kind])
+        wider._transactions = 9_000
+        wider.run([record("k9", 9, note=9, added="x")])
+        wider.table.close()  # it is this thread's, which may be another
+        return going_on(*arguments, **options)
+
+    def assert_there() -> None:
+        assert columns_of(narrow)[-1] == "added"
+        assert {row["id"]: row["added"] for row in read(narrow).collect()} == {
+            **dict.fromkeys(("k0", "k1", "k2")),
+            "k9": "x",
+        }
+
+    monkeypatch.setattr(f"table.hudi.upkeep.{last_step}", meanwhile)
+    with pytest.raises(Unavailable, match="columns came meanwhile"):
+        work.run(session, print)
+    assert_there()
+    assert work.tidy(session) == ""
+    assert work.run(session, print)
+    assert_there()
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

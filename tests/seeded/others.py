@@ -118,6 +118,16 @@ BUGS = (
         of(LOOKING, "test_a_base_file_with_other_rows_than_were_reported_is_refused"),
     ),
     Bug(
+        "columns_come_under_a_service",
+        "A compaction or clustering says the columns that were there when it began, and ends last.",
+        Hole.OTHERS,
+        {"table.hudi.upkeep.plans:check_columns": nothing},
+        of(
+            "tests/integration/test_evolution.py",
+            "test_columns_that_come_while_a_service_is_at_work_stay_the_tables",
+        ),
+    ),
+    Bug(
         "sizes_of_files_are_believed",
         "What a worker reports of the sizes of its files is not compared.",
         Hole.FILES,

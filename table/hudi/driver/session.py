@@ -69,6 +69,7 @@ class Session:
         self.client: Any = None
         self._clients = TimedClients(spark._jvm, spark.sparkContext._gateway)
         self.fence: Fence  # whoever completes or rolls back has set it
+        self.begun_with = ""  # the table's columns as a compaction or clustering was begun
         self.lock = lock_of(spark, path, self.base_path, self.store, storage=storage, jvm_pid=self.jvm_pid())
         start_callbacks(spark.sparkContext._gateway)
 
@@ -128,11 +129,29 @@ class Session:
             .build()
         )
         self.keep_zone()
-        schema = self.hudi.common.table.TableSchemaResolver(self.meta).getTableSchemaIfPresent(False)
         return Definition(
-            properties=texts(self.hudi, self.meta.getTableConfig().propsMap()),
-            schema=str(schema.get().toString()) if schema.isPresent() else "",
+            properties=texts(self.hudi, self.meta.getTableConfig().propsMap()), schema=self.columns()
         )
+
+    def columns(self) -> str:
+        """The table's, in Avro, as its timeline was loaded last; empty where it has none.
+
+        By the newest commit that may say them, as Hudi has it (`WriteOperationType.canUpdateSchema`).
+        """
+        newest = self.meta.getActiveTimeline().getLastCommitMetadataWithValidSchema(True)
+        if not newest.isPresent():
+            return self.columns_taken()
+        schemas = self.hudi.common.schema
+        said = schemas.HoodieSchema.parse(newest.get().getRight().getMetadata("schema"))
+        return str(schemas.HoodieSchemaUtils.removeMetadataFields(said).toString())
+
+    def columns_taken(self) -> str:
+        """Those that Hudi and readers take for its columns: of whatever was completed last.
+
+        That may be a compaction or a clustering, which says those that were there when it began.
+        """
+        found = self.hudi.common.table.TableSchemaResolver(self.meta).getTableSchemaIfPresent(False)
+        return str(found.get().toString()) if found.isPresent() else ""
 
     def in_local_time(self) -> bool:
         """Whether the table's timeline is, as it was loaded: then an hour of its times comes twice."""

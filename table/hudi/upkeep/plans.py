@@ -27,6 +27,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from table.errors import Refused, Unavailable
+from table.hudi.columns import has_all
 from table.hudi.driver.asking import elements
 from table.hudi.driver.clock import await_clock
 from table.hudi.driver.guard import guarded
@@ -104,12 +105,41 @@ class Tidied(NamedTuple):
 def begin(session: Session, action: str, instant: str) -> None:
     """Note that a driver of this pipeline carries the plan out; right before it does.
 
-    Raises `Refused` where somebody else has begun.
+    Raises `Refused` where somebody else has begun, `Unavailable` where Hudi would merge by other columns than
+    the table has.
     """
     if _inflight(session, action, instant) is not None:
         raise Refused(f"{action} {instant} of table {session.path} is carried out by somebody else already")
+    _use_columns(session, f"{action} {instant}")
     session.store.make_folder(BEGUN)
     session.store.put(f"{BEGUN}/{instant}", action.encode(), durable=True)
+
+
+def _use_columns(session: Session, what: str) -> None:
+    """What is carried out says the columns that the table has now, and reads by them: Hudi asks the table."""
+    session.reload()
+    columns = session.columns()
+    if not has_all(session.columns_taken(), columns):
+        raise Unavailable(
+            f"{what} of table {session.path}: what somebody else has completed says other columns than the "
+            "newest commit does; the next commit says them again"
+        )
+    if columns:
+        session.use_schema(columns)
+    session.begun_with = columns
+
+
+def check_columns(session: Session, action: str, instant: str) -> None:
+    """Raise `Unavailable` where columns have come since it was begun. Under the table lock, after a reload.
+
+    What it would say is what readers, and the next run, took for the table's columns; and what is merged by
+    fewer would have lost what is in the others.
+    """
+    with reading(f"table {session.path}: its timeline cannot be read"):
+        if not has_all(session.begun_with, session.columns()):
+            raise Unavailable(
+                f"{action} {instant} of table {session.path}: columns came meanwhile; it is begun anew"
+            )
 
 
 def check_held(session: Session, action: str, instant: str) -> None:
@@ -133,6 +163,7 @@ def completing(
     def look() -> None:
         session.lock.holder.check()
         check_held(session, action, instant)
+        check_columns(session, action, instant)
         session.fence.commit(instant)
 
     with guarded(session, look, before):

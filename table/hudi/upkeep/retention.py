@@ -165,7 +165,7 @@ def take_out(session: Session, owner: str, instant: str, past: Past) -> int:
         )
         try:
             with changing(doing, session.lock.folder):
-                schema = _schema(session)
+                schema = session.columns()
                 groups = _begin(session, instant, operation, past)
                 session.use_schema(schema)  # Hudi takes the newest instant's for the table's
                 session.client.setOperationType(operation)
@@ -225,7 +225,7 @@ def _check(session: Session, instant: str, past: Past, groups: Groups, schema: s
             raise Unavailable(f"{what}: a clustering has table partition {min(busy)!r} in its hands")
         if other := _holds_others(session, past, groups):
             raise Unavailable(f"{what}: files of table partition {other!r} came or went meanwhile")
-        if _schema(session) != schema:
+        if session.columns() != schema:
             raise Unavailable(f"{what}: columns came meanwhile")
 
 
@@ -238,12 +238,6 @@ def _holds_others(session: Session, past: Past, groups: Groups) -> str | None:
         if there != names or sorted(name.partition("_")[0] for name in there) != groups[path]:
             return path
     return None
-
-
-def _schema(session: Session) -> str:
-    """The table's, in Avro, as it was loaded last; empty where it has none."""
-    found = session.hudi.common.table.TableSchemaResolver(session.meta).getTableSchemaIfPresent(False)
-    return str(found.get().toString()) if found.isPresent() else ""
 
 
 def _requested(session: Session, instant: str) -> Any:

@@ -10,7 +10,7 @@ import pytest
 from table.errors import Contradiction
 from table.hudi.avro import to_avro
 from table.hudi.avro_columns import from_avro
-from table.hudi.columns import widened, with_others
+from table.hudi.columns import has_all, widened, with_others
 from table.hudi.definition import Definition, with_meta_columns, with_the_tables
 from table.port import TableSpec
 from table.schema import SchemaError, parse_ddl, table_schema
@@ -79,3 +79,29 @@ def test_a_type_of_a_foreign_writer_that_no_column_is_of_is_named() -> None:
     }
     with pytest.raises(SchemaError, match="the table's field e is "):
         from_avro(json.dumps(odd))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "has"),
+    [
+        ("a INT", "a INT", True),
+        ("a INT, b STRING", "b STRING, a INT NOT NULL", True),
+        ("a INT NOT NULL", "a INT", True),
+        ("a INT", "a INT, b STRING", False),
+        ("a INT", "a BIGINT", False),
+        ("a DECIMAL(9,2)", "a DECIMAL(9,2)", True),
+        ("a DECIMAL(9,2)", "a DECIMAL(9,3)", False),
+        ("a DATE", "a INT", False),
+        ("a STRUCT<b: INT, c: DATE>", "a STRUCT<c: DATE>", True),
+        ("a STRUCT<b: INT>", "a STRUCT<b: INT, c: DATE>", False),
+        ("a ARRAY<STRUCT<b: INT>>", "a ARRAY<STRUCT<b: INT, c: DATE>>", False),
+        ("a MAP<STRING,STRUCT<b: INT>>", "a MAP<STRING,STRUCT<b: INT>>", True),
+        ("a MAP<STRING,STRUCT<b: INT>>", "a MAP<STRING,STRUCT<b: BIGINT>>", False),
+        ("a STRUCT<b: INT>", "a INT", False),
+    ],
+)
+def test_a_schema_has_all_of_another_whatever_its_order_and_what_may_be_null(
+    ours: str, theirs: str, has: bool
+) -> None:
+    assert has_all(avro(ours), avro(theirs)) is has
+    assert has_all(avro(ours), "") and not has_all("", avro(theirs))
