@@ -157,7 +157,7 @@ def take_out(session: Session, owner: str, instant: str, past: Past) -> int:
     operation = session.hudi.common.model.WriteOperationType.valueOf(OPERATION)
     with closing(Watchdog(session.jvm_pid())) as watchdog:
         pre_commit = PreCommit(
-            lambda: _check(session, instant, past, groups, schema),
+            lambda: _check(session, instant, past, groups),
             lambda: session.fence.commit(instant),
             watchdog,
             session.lock.holder,
@@ -165,9 +165,7 @@ def take_out(session: Session, owner: str, instant: str, past: Past) -> int:
         )
         try:
             with changing(doing, session.lock.folder):
-                schema = session.columns()
                 groups = _begin(session, instant, operation, past)
-                session.use_schema(schema)  # Hudi takes the newest instant's for the table's
                 session.client.setOperationType(operation)
                 session.lock.holder.free_if_dead()
                 with watchdog.armed():
@@ -216,7 +214,7 @@ def _begin(session: Session, instant: str, operation: Any, paths: Collection[str
     return {path: file_groups(view, path) for path in paths}
 
 
-def _check(session: Session, instant: str, past: Past, groups: Groups, schema: str) -> None:
+def _check(session: Session, instant: str, past: Past, groups: Groups) -> None:
     """Raise where it may not be completed, or not now. Under the table lock. `groups`: what is to go."""
     what = f"{ACTION} {instant} of table {session.path}"
     plans.check_held(session, ACTION, instant)
@@ -225,7 +223,7 @@ def _check(session: Session, instant: str, past: Past, groups: Groups, schema: s
             raise Unavailable(f"{what}: a clustering has table partition {min(busy)!r} in its hands")
         if other := _holds_others(session, past, groups):
             raise Unavailable(f"{what}: files of table partition {other!r} came or went meanwhile")
-        if session.columns() != schema:
+        if session.columns() != session.begun_with:  # to the letter: what this one says is taken for them
             raise Unavailable(f"{what}: columns came meanwhile")
 
 
