@@ -12,10 +12,21 @@ INSTALLED := $(VENV)/.installed
 # Tried in this order; the first that runs and is new enough makes the virtual environment. Another one:
 # make BASE_PYTHON=/opt/python/bin/python3 …
 BASE_PYTHON ?= python3.11 python3.12 python3 python3.13
+COMMIT ?= $(shell git rev-parse HEAD)
 TESTS := $(wildcard tests/unit tests/golden tests/fuzz tests/spec tests/simulation tests/seeded tests/conformance tests/integration tests/faults)
 
-# So many tests are played at a time: two compute or start parts while one waits for its parts, on two cores.
+# Processes that run tests: on two cores, two compute or start components while one waits for its components.
 PROCESSES ?= 3
+
+# Options of all test commands: BUSY=8 runs busy loops at the same time, PROFILE=1 prints where the time went,
+# RECORD=1 keeps the times (tests/suite/took.json, docs/evidence/suite.json).
+BUSY ?= 0
+PROFILE ?=
+PYTEST = $(PYTHON) -m pytest -p tests.suite.plugin -n $(PROCESSES) --busy $(BUSY) $(if $(PROFILE),--profile)
+CHECK_TIER := --tier check
+TEST_TIER := --tier check --tier test
+ALL_TIERS := --tier check --tier test --tier all
+PREPARED := --before-parts "$(VENV)/bin/lockstep prepare --quiet" --beside $(VENV)/bin/mypy
 
 # Where it is set, each of the many Python processes compiles all of its modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,10 +41,19 @@ demo: $(INSTALLED)  ## A broker, a job, a million events, two kills, a proof. Op
 demo-cdc: $(INSTALLED)  ## Debezium's change events: upserts, deletes, a compaction, a kill; every row compared, one row's history
 	@$(VENV)/bin/lockstep demo --cdc $(ARGS)
 
-.PHONY: test
-test: lint  ## All that a change must pass: lint, types, unit, simulation, integration; stops at the first failure
-	@$(PYTHON) -m pytest -p tests.suite.plugin -n $(PROCESSES) --maxfail=1 \
-	  --before-parts "$(VENV)/bin/lockstep prepare --quiet" --beside "$(VENV)/bin/mypy" $(TESTS)
+##@ Tests
+
+.PHONY: check test test-all test-slice nightly
+check: lint  ## Under a minute: lint, types, consistency, and the unit tests of the packages that changed
+	@$(PYTEST) $(CHECK_TIER) --changed --stop-after 40 --maxfail 20 --beside $(VENV)/bin/mypy tests/unit
+test: lint  ## Ten minutes: what every change has to pass. It runs a test for each seeded bug
+	@$(PYTEST) $(TEST_TIER) --maxfail 20 --record-as test $(PREPARED) $(TESTS)
+test-all: lint  ## An hour: every test, to the end, with the slowest ones. What resolves an issue has to pass it
+	@$(PYTEST) $(ALL_TIERS) --profile --record-as all $(PREPARED) $(TESTS)
+test-slice: lint  ## One eighth of the tests that `make test` does not run, chosen by COMMIT; 25 minutes at most
+	@$(PYTEST) --tier all --slice $(COMMIT) --stop-after 1500 --maxfail 20 $(PREPARED) $(TESTS)
+nightly: $(INSTALLED)  ## Hours: core coverage, schedules, seeded bugs, faults on every store, soak, alerts, demos, cluster, speed
+	@$(PYTHON) -m tests.nightly
 
 ##@ Parts of it
 

@@ -18,6 +18,11 @@ from tests.faults.scenario import Scenario
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_800)]
 
 SELECTED = [one for one in load_catalogue().values() if one.in_tests]
+SMOKE = {
+    "coordinators_worker_killed_at_commit_landed_reply_lost": [pytest.mark.smoke("killed worker")],
+    "forged_messages_of_every_kind": [pytest.mark.smoke("forged control topic")],
+}
+"""Scenarios that `make test` plays; `make test-all` plays all that are selected."""
 ON_SERVERS = (
     (S3, "worker_killed_at_commit_begun"),
     (S3, "driver_killed_at_commit_landed_reply_lost"),
@@ -36,7 +41,9 @@ def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield running
 
 
-@pytest.mark.parametrize("scenario", SELECTED, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "scenario", [pytest.param(one, id=one.name, marks=SMOKE.get(one.name, ())) for one in SELECTED]
+)
 def test_the_expected_outcome_comes_about(scenario: Scenario, own_broker: Broker, tmp_path: Path) -> None:
     stage = make_stage(own_broker, tmp_path / "stage", scenario.name)
     try:

@@ -20,7 +20,7 @@ from tests.harness import Pipeline, Run, await_that
 from tests.locked_table import locked
 from tests.prometheus_server import Prometheus
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.nightly]
 
 DEADLINE_S = 240.0
 END_S = 30.0

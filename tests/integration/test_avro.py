@@ -180,6 +180,7 @@ def test_a_registry_that_goes_away_holds_up_one_source_partition_and_loses_nothi
     avro.assert_exact(3_000)
 
 
+@pytest.mark.smoke("avro")
 def test_an_id_in_a_header_is_read_by_either_reader_of_the_source(avro: Pipeline, registry: Registry) -> None:
     from confluent_kafka import Producer
 

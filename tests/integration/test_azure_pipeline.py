@@ -13,7 +13,8 @@ from lockstep.validate import check_storage
 from tests.azure.server import DFS_HOST, KEY, AzureServer, authority_of
 from tests.azure_fixture import CONTAINER
 from tests.harness import Pipeline
-from tests.integration.test_s3_pipeline import compact, tried_from_both, written_and_read
+from tests.integration.test_s3_pipeline import tried_from_both, written_and_read
+from tests.integration.test_upsert_pipelines import compact
 from tests.place import AZURE_VARIABLE, OnAzure
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("azure")]

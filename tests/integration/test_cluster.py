@@ -14,7 +14,7 @@ from tests.harness import Pipeline
 STARTED_S = 360
 """Two more JVMs than elsewhere start first."""
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.nightly]
 
 
 def test_workers_on_a_standalone_cluster_commit_everything_and_a_killed_one_is_replaced(

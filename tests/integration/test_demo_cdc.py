@@ -18,6 +18,7 @@ DEADLINE_S = 600
 
 
 @pytest.mark.integration
+@pytest.mark.nightly
 def test_the_table_equals_the_shop_after_a_kill_and_a_compaction_and_shows_its_history(
     tmp_path: Path,
 ) -> None:

@@ -15,6 +15,7 @@ DEADLINE_S = 600
 
 
 @pytest.mark.integration
+@pytest.mark.nightly
 @pytest.mark.parametrize("form", ["json", "avro"])
 def test_the_demo_is_exact_after_both_kills_and_leaves_nothing_behind(tmp_path: Path, form: str) -> None:
     asked = ["--records", str(RECORDS), "--format", form, "--output", "json"]

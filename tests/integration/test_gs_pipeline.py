@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 
 from lockstep.stores.gs import GsServer
 from tests.harness import Pipeline
-from tests.integration.test_s3_pipeline import compact, tried_from_both, written_and_read
+from tests.integration.test_s3_pipeline import tried_from_both, written_and_read
+from tests.integration.test_upsert_pipelines import compact
 from tests.place import OnGoogle
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("gs")]

@@ -11,7 +11,8 @@ from lockstep.stores.hdfs import HdfsServer
 from table.hudi.driver.reach import USER_VARIABLE
 from table.store.location import Location
 from tests.harness import Pipeline
-from tests.integration.test_s3_pipeline import compact, tried_from_both, written_and_read
+from tests.integration.test_s3_pipeline import tried_from_both, written_and_read
+from tests.integration.test_upsert_pipelines import compact
 from tests.place import OnHdfs
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("hdfs")]

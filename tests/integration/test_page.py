@@ -68,6 +68,7 @@ def overflow_px(page: Page) -> int:
     return width
 
 
+@pytest.mark.smoke("page")
 def test_what_changes_is_seen_without_a_reload(serve: Serve, visit: Visit) -> None:
     shown = Shown(documents.document(count=5))
     page = drawn(visit(serve({"events": shown}).url))

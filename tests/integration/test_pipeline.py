@@ -20,6 +20,7 @@ from tests.transactions import end_transaction
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 
+@pytest.mark.smoke("inserts")
 def test_a_clean_run_commits_everything_and_a_second_one_goes_on_where_it_stopped(pipeline: Pipeline) -> None:
     pipeline.produce(20_000)
     assert pipeline.run_to_end().process.returncode == 0

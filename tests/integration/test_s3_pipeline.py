@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -14,14 +12,9 @@ from pyspark.sql import SparkSession
 from bench.cluster import standalone_cluster
 from lockstep.errors import EXIT_FAILED
 from lockstep.stores.local import SECRET_KEY, S3Server, secret_of
-from table.errors import TableError
-from table.hudi.driver.reach import reach
 from table.kinds import HUDI, table_kind
-from table.store.location import Location
-from table.store.settings import StoreSettings
-from tests.harness import Pipeline, await_that
-from tests.integration.test_upsert_pipelines import flagged, held, settings, some_changes
-from tests.merge_model import Model
+from tests.harness import Pipeline
+from tests.integration.test_upsert_pipelines import compact
 from tests.place import Bucket
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3"), pytest.mark.timeout(900)]
@@ -30,7 +23,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3"), pytest.mar
 DEADLINE_S = 240
 NO_OUTAGE_S = 240
 """What a start of Spark takes on a loaded machine: an outage is waited out for 600."""
-ROUNDS, COMPACTIONS = 8, 2
 POOL, READING_MAX = 12, 4
 
 
@@ -84,6 +76,7 @@ def test_a_store_that_cannot_be_used_ends_a_run_at_its_start_with_one_sentence(
             assert checks[name]["detail"].count(sentence) == 1, checks[name]
 
 
+@pytest.mark.smoke("s3")
 def test_a_pipeline_writes_to_s3_and_all_commands_read_it(pipeline: Pipeline, s3: S3Server) -> None:
     in_s3(pipeline, s3)
     shown = written_and_read(pipeline)
@@ -150,40 +143,3 @@ def test_executors_in_jvms_of_their_own_compact_by_few_connections(
     said = [f"--conf=spark.hadoop.fs.s3a.{name}={value}" for name, value in few.items()]
     with standalone_cluster(tmp_path, workers=1, cores=3) as cluster:
         compact(pipeline, spark, in_s3(pipeline, s3), s3.settings, *cluster.run_arguments(), *said)
-
-
-def compact(
-    pipeline: Pipeline, spark: SparkSession, path: str, storage: StoreSettings, *arguments: str
-) -> None:
-    """Upserts, and two compactions beside them, however late they begin; every row is as it should be."""
-    every = {"services.compaction_every": "3", "table.ordering": "ts", "table.delete_field": "deleted"}
-    pipeline.settings |= settings(**every)
-    chance, model = random.Random(9), Model(by_event_time=True)
-    run = pipeline.start(*arguments)
-
-    def compacted() -> bool:
-        try:
-            completed = table_kind(HUDI).reader(path, storage).completed()
-            return sum(one.action == "commit" for one in completed) >= COMPACTIONS
-        except TableError:
-            return False  # it is asked again
-
-    done = number = 0
-    until = time.monotonic() + 2 * DEADLINE_S
-    while number < ROUNDS or not compacted():  # what one that begins late merges is not due for the next
-        assert time.monotonic() < until, f"no two compactions within {number} rounds"
-        changes = some_changes(chance, number)
-        for one in changes:
-            model.apply(one)
-        pipeline.produce_keyed(flagged(one) for one in changes)
-        done += len(changes)
-
-        def committed(upto: int = done) -> bool:
-            assert run.process.poll() is None, run.text()[-4_000:]
-            return pipeline.committed() == upto
-
-        await_that(f"offset {done} committed", committed, deadline_s=DEADLINE_S)
-        number += 1
-    assert run.stop() == 0, run.text()
-    reach(spark, Location.parse(path), storage)
-    assert held(spark, path) == model.rows()

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from table.errors import TableError
+from table.hudi.driver.reach import reach
+from table.kinds import HUDI, table_kind
+from table.store.location import Location
+from table.store.settings import StoreSettings
 from tests.debezium_events import binlog_change
-from tests.harness import SCHEMA, Pipeline, Run, await_that
+from tests.harness import DEADLINE_S, SCHEMA, Pipeline, Run, await_that
 from tests.merge_model import Change, Model
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 ROUNDS, CHANGES, KEYS = 4, 600, 150
+COMPACTED_ROUNDS, COMPACTIONS = 8, 2
 
 
 def settings(**more: str) -> dict[str, str]:
@@ -87,6 +94,11 @@ def test_changes_with_flags_and_late_versions_equal_the_model(
     verdict = pipeline.verify()
     assert verdict["exact"] is None and not verdict["ranges_broken"]
     assert "upserts" in verdict["not_checkable"][0]
+
+
+@pytest.mark.smoke("upserts")
+def test_upserts_with_compactions_equal_the_model(pipeline: Pipeline, spark: SparkSession) -> None:
+    compact(pipeline, spark, str(pipeline.table), None)
 
 
 def flagged(change: Change) -> tuple[bytes, bytes]:
@@ -215,6 +227,44 @@ def test_a_driver_killed_while_it_compacts_leaves_nothing_that_its_successor_doe
     assert run.stop() == 0, run.text()
     assert held(spark, pipeline.table) == model.rows()
     assert all(f"compaction {instant} was begun and not completed" in run.text() for instant in left)
+
+
+def compact(
+    pipeline: Pipeline, spark: SparkSession, path: str, storage: StoreSettings | None, *arguments: str
+) -> None:
+    """Upsert until two compactions are complete, however late they begin; compare all rows with the model."""
+    every = {"services.compaction_every": "3", "table.ordering": "ts", "table.delete_field": "deleted"}
+    pipeline.settings |= settings(**every)
+    chance, model = random.Random(9), Model(by_event_time=True)
+    run = pipeline.start(*arguments)
+
+    def compacted() -> bool:
+        try:
+            completed = table_kind(HUDI).reader(path, storage).completed()
+            return sum(one.action == "commit" for one in completed) >= COMPACTIONS
+        except TableError:
+            return False  # it is asked again
+
+    done = number = 0
+    until = time.monotonic() + 2 * DEADLINE_S
+    while number < COMPACTED_ROUNDS or not compacted():  # a late one merges the work of the next
+        assert time.monotonic() < until, f"no two compactions within {number} rounds"
+        changes = some_changes(chance, number)
+        for one in changes:
+            model.apply(one)
+        pipeline.produce_keyed(flagged(one) for one in changes)
+        done += len(changes)
+
+        def committed(upto: int = done) -> bool:
+            assert run.process.poll() is None, run.text()[-4_000:]
+            return pipeline.committed() == upto
+
+        await_that(f"offset {done} committed", committed, deadline_s=DEADLINE_S)
+        number += 1
+    assert run.stop() == 0, run.text()
+    if storage is not None:
+        reach(spark, Location.parse(path), storage)
+    assert held(spark, path) == model.rows()
 
 
 def compacting(table: Path) -> set[str]:

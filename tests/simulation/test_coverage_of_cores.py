@@ -9,6 +9,7 @@ from tests.coverage_of_cores import MEASURING_MAX_S, Figures, measure
 BRANCHES_PERCENT = 98
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(MEASURING_MAX_S + 60)
 def test_nearly_every_branch_and_every_pair_of_both_cores_is_walked() -> None:
     figures: Figures = measure()

@@ -13,6 +13,8 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 
 REAL_FOLDER = "integration"
+COMPONENTS = frozenset({"broker", "s3", "hdfs", "gs", "azure", "apicurio", "metastore", "browser"})
+"""Fixtures that start a real component."""
 SECOND_SPARK_S = 90.0
 """Another process starts a Spark of its own where so much is left for the first. Its start costs 20 s."""
 
@@ -48,7 +50,7 @@ def lane_of(file: str, fixtures: Collection[str], markers: Collection[str]) -> L
     if "spark" in fixtures:
         return Lane.SPARK
     if (
-        {"broker", "s3", "hdfs"} & set(fixtures)
+        COMPONENTS & set(fixtures)
         or "integration" in markers
         or REAL_FOLDER in PurePosixPath(file).parts[:-1]
     ):
@@ -102,6 +104,13 @@ class Plan:
                 return None
             unit = self._at[process] = queue.popleft()
         return unit.popleft()
+
+    def drop(self) -> list[int]:
+        """Remove all tests that were not given out, and return them in the order of the collection."""
+        left = sorted(number for unit in self._units() for number in unit)
+        self._queues = {lane: deque() for lane in Lane}
+        self._at.clear()
+        return left
 
     def give_back(self, process: int, numbers: Iterable[int]) -> None:
         """The process is lost: what it was to play is played by others."""

@@ -1,19 +1,22 @@
-"""`make test`: the tests side by side in a few processes, and what it says while they run.
+"""`make test`: the tests in a few processes, their progress, and a summary.
 
-Used as `python -m pytest -p tests.suite.plugin -n 3 …`; without `-n` it does nothing. The first failure ends
-it at once. Processes that are left behind are ended, named, and an error.
+Used as `python -m pytest -p tests.suite.plugin -n 3 --tier test …`. Without `-n` it only selects tests. It
+ends and names processes that a test left running, and counts them as an error.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,15 +24,21 @@ from typing import Any
 import pytest
 from xdist.workermanage import WorkerController
 
-from tests.suite import took
+from tests.suite import selection, timing, took
+from tests.suite.busy import BusyLoops
 from tests.suite.errands import Errand
 from tests.suite.leftovers import MARK, sweep
-from tests.suite.plan import Lane, Test, lane_of
-from tests.suite.progress import Progress
+from tests.suite.member import CPU_S, LANES, Member, cpu_s
+from tests.suite.plan import Lane, Test
+from tests.suite.progress import Progress, readable
 from tests.suite.scheduler import Scheduler
+from tests.suite.tiers import file_of
 
-LANES = "lockstep_lanes"
-"""Where a process writes each test's lane, and its group, for the one that gives the tests out."""
+STDERR = Path("build") / "test-stderr.log"
+"""Receives what the processes and their children write outside of tests: librdkafka, Java, Python itself."""
+STDERR_SHOWN = 30
+NOT_RUN_SHOWN = 200
+"""Number of tests that are named one by one; of more, their files are named."""
 LINE_EVERY_S = 20.0
 REWRITE_EVERY_S = 1.0
 PATIENCE_S = float(os.environ.get("LOCKSTEP_TESTS_PATIENCE_S", "15"))
@@ -40,6 +49,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("suite", "tests side by side")
     group.addoption("--before-parts", action="append", default=[], help="a command that real parts need")
     group.addoption("--beside", action="append", default=[], help="a command that has to succeed, too")
+    group.addoption("--stop-after", type=float, metavar="S", help="start no test after S seconds")
+    group.addoption("--busy", type=int, default=0, metavar="N", help="run N busy loops at the same time")
+    group.addoption("--profile", action="store_true", help="print times by process, file and test")
+    group.addoption("--record-as", metavar="NAME", help="with RECORD=1, keep the times as NAME's")
+    selection.add_options(group)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,28 +63,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Conductor(config), "lockstep-conductor")
 
 
-class Member:
-    """In each process that plays tests."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._lanes = Path(config.workerinput[LANES])  # type: ignore[attr-defined]
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        lanes = [(_lane(item), _together(item)) for item in session.items]
-        mine = self._lanes.with_suffix(f".{os.getpid()}")
-        mine.write_text(json.dumps(lanes), encoding="utf-8")
-        mine.replace(self._lanes)
-
-
-def _lane(item: pytest.Item) -> Lane:
-    file, fixtures = item.nodeid.partition("::")[0], getattr(item, "fixturenames", ())
-    return lane_of(file, fixtures, {marker.name for marker in item.iter_markers()})
-
-
-def _together(item: pytest.Item) -> str:
-    marker = item.get_closest_marker("xdist_group")
-    return str(marker.args[0]) if marker is not None else ""
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    selection.select(config, items)
 
 
 class Conductor:
@@ -84,10 +79,13 @@ class Conductor:
         self._scheduler: Scheduler | None = None
         self._progress: Progress | None = None
         self._numbers: dict[str, int] = {}
-        self._seconds: dict[int, float] = {}
+        self._timing = timing.Timing()
+        self._busy = BusyLoops(0)
+        self._stderr: int | None = None
         self._errands: list[Errand] = []
         self._preparing: Errand | None = None
         self._failures = 0
+        self._failed: list[str] = []
         self._began = time.monotonic()
         self._over = threading.Event()
         self._teller = threading.Thread(target=self._tell, daemon=True)
@@ -102,15 +100,32 @@ class Conductor:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._session = session
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: nothing is left behind
+        self._busy = BusyLoops(self._config.getoption("busy"))
         for option in ("before_parts", "beside"):
             for command in self._config.getoption(option):
                 self._errands.append(Errand(command))
                 if option == "before_parts":
                     self._preparing = self._errands[-1]
+        self._divert_stderr()
+
+    def _divert_stderr(self) -> None:
+        """The processes that xdist starts next inherit a file as their standard error."""
+        STDERR.parent.mkdir(exist_ok=True)
+        self._stderr = os.dup(2)
+        with STDERR.open("wb") as file:
+            os.dup2(file.fileno(), 2)
 
     def pytest_xdist_make_scheduler(self) -> Scheduler:
-        self._scheduler = Scheduler(self._processes, self._describe, self._parts_ready)
+        if self._stderr is not None:
+            os.dup2(self._stderr, 2)
+            os.close(self._stderr)
+            self._stderr = None
+        self._scheduler = Scheduler(self._processes, self._describe, self._parts_ready, self._time_is_up)
         return self._scheduler
+
+    def _time_is_up(self) -> bool:
+        limit_s: float | None = self._config.getoption("stop_after")
+        return limit_s is not None and time.monotonic() - self._began > limit_s
 
     def _describe(self, nodeids: Sequence[str]) -> list[Test]:
         known = took.read()
@@ -153,11 +168,12 @@ class Conductor:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        number = self._numbers.get(report.nodeid)
-        if number is not None:
-            self._seconds[number] = self._seconds.get(number, 0.0) + report.duration
+        if report.nodeid in self._numbers:
+            process = report.node.gateway.id if hasattr(report, "node") else ""
+            self._timing.add(process, report.nodeid, report.duration, last=report.when == "teardown")
         if report.failed:
             self._say(f"FAILED {report.nodeid} ({report.when})")
+            self._failed.append(report.nodeid)
             self._failures += 1
             if self._failures == self._config.getoption("maxfail"):
                 self._stop(f"stopping after {self._failures} failures")
@@ -179,6 +195,9 @@ class Conductor:
         self._session.shouldfail = why
         raise pytest.Session.Failed(why)
 
+    def pytest_testnodedown(self, node: WorkerController) -> None:
+        self._timing.cpu[node.gateway.id] = getattr(node, "workeroutput", {}).get(CPU_S, 0.0)
+
     # --- at the end -----------------------------------------------------------------------------------
 
     @pytest.hookimpl(trylast=True)
@@ -194,7 +213,39 @@ class Conductor:
             self._error("the end", "processes were left behind:\n" + "\n".join(lines))
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         elif exitstatus == 0 and self._scheduler is not None and self._scheduler.plan is not None:
-            took.write(self._scheduler.plan.tests, self._seconds)
+            seconds = {self._numbers[nodeid]: one for nodeid, one in self._timing.by_test.items()}
+            took.write(self._scheduler.plan.tests, seconds)
+        self._used_s = cpu_s() - self._busy.close()
+        self._wall_s = time.monotonic() - self._began
+        if exitstatus == 0 and (name := self._config.getoption("record_as")):
+            timing.write(name, self._timing.figures(self._wall_s, self._used_s))
+
+    def pytest_terminal_summary(self) -> None:
+        """Times, tests that did not run, and how to run again what failed."""
+        write = self._reporter.write_line
+        if self._config.getoption("profile"):
+            self._reporter.section("times")
+            for line in self._timing.lines(self._wall_s):
+                write(line)
+        write(f"{readable(self._wall_s)}, {self._used_s / 60:.1f} CPU minutes")
+        if self._scheduler is not None and self._scheduler.not_run:
+            names = [self._scheduler.collection[number] for number in self._scheduler.not_run]
+            self._reporter.section(f"time was up: {len(names):,} tests did not run")
+            if len(names) > NOT_RUN_SHOWN:
+                counts = Counter(map(file_of, names))
+                names = [f"{file}: {count:,}" for file, count in counts.items()]
+            for name in names:
+                write(name)
+        if self._failed:
+            self._reporter.section("to run again what failed")
+            pytest_ = shlex.join([os.path.relpath(sys.executable), "-m", "pytest"])
+            for nodeid in dict.fromkeys(self._failed):
+                write(f"{pytest_} {shlex.quote(nodeid)}")
+        if "crashed while running" in str(self._reporter.stats.get("failed", "")):
+            lines = STDERR.read_text(errors="replace").splitlines()[-STDERR_SHOWN:]
+            self._reporter.section(f"the end of {STDERR}")
+            for line in lines:
+                write(line)
 
     def _error(self, where: str, text: str) -> None:
         """Shown and counted with the errors of tests."""

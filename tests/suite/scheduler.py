@@ -14,21 +14,25 @@ AHEAD = 2
 
 class Scheduler:
     """One run. `describe`: node ids to tests, once they are collected. `parts_ready`: whether what the real
-    parts need is there; waits for it where it is given True."""
+    parts need is there; waits for it where it is given True. `time_is_up`: no further test is to start."""
 
     def __init__(
         self,
         processes: int,
         describe: Callable[[Sequence[str]], Sequence[Test]],
         parts_ready: Callable[[bool], bool],
+        time_is_up: Callable[[], bool],
     ) -> None:
         self._processes = processes
         self._describe = describe
         self._parts_ready = parts_ready
+        self._time_is_up = time_is_up
         self._pending: dict[WorkerController, list[int]] = {}
         self._collected: dict[WorkerController, list[str]] = {}
         self.collection: list[str] = []
         self.plan: Plan | None = None
+        self.not_run: list[int] = []
+        """Tests that did not start because the time was up, in the order of the collection."""
 
     # --- what xdist asks ------------------------------------------------------------------------------
 
@@ -97,6 +101,8 @@ class Scheduler:
     def _feed(self, *nodes: WorkerController) -> None:
         """Each gets one test before any gets its second, which nobody else can play then."""
         assert self.plan is not None
+        if self._time_is_up():
+            self.not_run += self.plan.drop()
         ready = self._parts_ready(False)
         for ahead in range(1, AHEAD + 1):
             for node in nodes:

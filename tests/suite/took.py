@@ -31,11 +31,12 @@ def described(file: str, lane: Lane, together: str, took: Mapping[str, float]) -
 
 
 def write(tests: Sequence[Test], seconds: Mapping[int, float], path: Path = RECORDED) -> None:
-    """The mean of each file. With RECORD=1, and where all was played."""
+    """Keep the mean of each file that was played. With RECORD=1, and if all selected tests were played."""
     if os.environ.get("RECORD") != "1" or len(seconds) < len(tests):
         return
     by_file: dict[str, list[float]] = defaultdict(list)
     for number, test in enumerate(tests):
         by_file[test.file].append(seconds[number])
     means = {file: round(max(LEAST_S, sum(all_) / len(all_)), 3) for file, all_ in sorted(by_file.items())}
-    path.write_text(json.dumps(means, indent=1) + "\n", encoding="utf-8")
+    kept = dict(sorted({**read(path), **means}.items()))
+    path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
