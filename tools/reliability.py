@@ -25,6 +25,7 @@ from tests.seeded.holes import Hole  # noqa: E402
 from tests.simulation.checkers import CHECKERS  # noqa: E402
 from tools.places import fill  # noqa: E402
 from tools.staleness import aside, behind_commit, in_brackets  # noqa: E402
+from tools.suite_numbers import number  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "reliability.md"
 Row = Mapping[str, Any]
@@ -53,6 +54,19 @@ def updated(document: str) -> str:
 
 
 # --- the parts --------------------------------------------------------------------------------------
+
+
+def commands() -> str:
+    """The commands that show it again, and how much each plays."""
+    usual = f"{number('schedules')} random schedules, every seed that ever failed"
+    soak = f"{number('soak_schedules')} schedules, {number('soak_inputs')} fuzzed inputs"
+    played = {
+        "make test": f"{usual}, a selection of faults",
+        "make soak MINUTES=60": f"{soak}, faults under a continuous load",
+        "make faults CYCLES=100": "kills and pauses at protocol steps, from a seed that is printed",
+        "make spec": "the model, explored exhaustively",
+    }
+    return "\n".join(["```console", *(f"$ {one:<26} # {what}" for one, what in played.items()), "```"])
 
 
 def checkers() -> str:
@@ -120,6 +134,7 @@ def figures() -> str:
 
 
 PARTS: Mapping[str, Callable[[], str]] = {
+    "commands": commands,
     "checkers": checkers,
     "seeded": seeded,
     "scenarios": scenarios,
