@@ -26,23 +26,23 @@ CORES = ("control_topic", "coordinator", "participant/*.py", "table/*.py", "tabl
 class Cover:
     """Paths that one kind of proof covers.
 
-    `loaded`: a proof that is recorded covers the modules that its process has loaded instead.
+    `only_loaded`: a proof that is recorded covers the modules that its process has loaded instead.
     """
 
     paths: tuple[str, ...]
-    loaded: bool = False
+    only_loaded: bool = False
 
 
-_SIMULATED = Cover((*CORES, "tests/simulation"), loaded=True)
-_PLAYED = Cover((*PRODUCT, "tests/*.py", "tests/azure", "tests/faults"))
-_MEASURED = Cover((*PRODUCT, "bench"))
-EVERYTHING = Cover((*PRODUCT, "tests"))
+_SIMULATOR = Cover((*CORES, "tests/simulation"), only_loaded=True)
+_REAL_PARTS = Cover((*PRODUCT, "tests/*.py", "tests/azure", "tests/faults"))
+_BENCHES = Cover((*PRODUCT, "bench"))
+DEFAULT = Cover((*PRODUCT, "tests"))
 """Cover of a proof that the registry does not know."""
 
 COVERS: Mapping[str, Cover] = {
-    "simulation": _SIMULATED,
-    "mutants": _SIMULATED,
-    "bucket": Cover(("table", "control_topic", "tests/simulation/bucket"), loaded=True),
+    "simulation": _SIMULATOR,
+    "mutants": _SIMULATOR,
+    "bucket": Cover(("table", "control_topic", "tests/simulation/bucket"), only_loaded=True),
     "coverage": Cover(
         (
             *CORES,
@@ -60,11 +60,11 @@ COVERS: Mapping[str, Cover] = {
     ),
     "fuzz-native": Cover(("native", "tests/fuzz", "tests/proto_files.py")),
     "seeded": Cover((*PRODUCT, "tests")),
-    "scenarios": _PLAYED,
-    "faults": _PLAYED,
-    "soak": _PLAYED,
-    "scale": Cover((*CORES, "bench/scale.py"), loaded=True),
-    "bench": _MEASURED,
+    "scenarios": _REAL_PARTS,
+    "faults": _REAL_PARTS,
+    "soak": _REAL_PARTS,
+    "scale": Cover((*CORES, "bench/scale.py"), only_loaded=True),
+    "bench": _BENCHES,
     "bench-decoding": Cover(
         (
             *("native", "participant/records", "pyproject.toml", "table/rows.py", "table/schema.py"),
@@ -79,4 +79,4 @@ def cover_of(name: str) -> Cover:
     """Return the cover of the proofs of this name."""
     while name not in COVERS and name:
         name = name.rpartition("-")[0]
-    return COVERS.get(name, EVERYTHING)
+    return COVERS.get(name, DEFAULT)

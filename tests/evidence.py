@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.covers import EVERYTHING, PRODUCT, cover_of
+from tests.covers import DEFAULT, PRODUCT, cover_of
 from tests.git_tree import RECORDING, committed_tree, git, working_tree
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,7 +47,7 @@ def write(
     """
     path = folder() / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    covers = covered(name) if of is None else sorted(of)
+    covers = cover_paths(name) if of is None else sorted(of)
     found = {
         "name": name,
         "command": command,
@@ -94,23 +94,20 @@ def unfinished(name: str, of: Sequence[str] | None = None) -> dict[str, Any] | N
         return None
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     figures: dict[str, Any] = found["figures"]
-    now = code(covered(name) if of is None else of)
+    now = code(cover_paths(name) if of is None else of)
     return figures if now and found.get("code") == now else None
 
 
-def covered(name: str) -> list[str]:
+def cover_paths(name: str) -> list[str]:
     """Return the cover of a proof that is being recorded."""
     cover = cover_of(name)
-    return loaded() if cover.loaded else sorted(cover.paths)
+    return loaded() if cover.only_loaded else sorted(cover.paths)
 
 
-def code(of: Sequence[str] = EVERYTHING.paths) -> str:
+def code(of: Sequence[str] = DEFAULT.paths) -> str:
     """Return the digest of this code; empty where it has changes that are not committed, or without git."""
-    tree, committed = working_tree(ROOT), committed_tree(ROOT)
-    if tree is None or committed is None:
-        return ""
-    now = tree.digest(of)
-    return now if now == committed.digest(of) else ""
+    committed, now = committed_tree(ROOT), working_tree(ROOT).digest(of)
+    return now if committed is not None and now == committed.digest(of) else ""
 
 
 def loaded() -> list[str]:

@@ -1,7 +1,7 @@
 """Files of a git tree by path, and digests of those that a cover names.
 
-A digest depends on the files' paths, modes and contents only. Without git, or without the commit, as in a
-shallow clone, there is no tree: functions return None.
+A digest depends on the files' paths, modes and contents only. So the working tree has one without git, as
+in an unpacked archive. A commit that git does not have, as in a shallow clone, has no tree.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import os
 import re
 import subprocess
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,7 +29,7 @@ class Tree:
         self._paths = list(self.files)
         self._digests: dict[tuple[str, ...], str] = {}
 
-    def covered(self, cover: Iterable[str]) -> list[str]:
+    def select(self, cover: Iterable[str]) -> list[str]:
         """Return the paths of the files that a cover names, sorted."""
         found: set[str] = set()
         for path in cover:
@@ -46,22 +47,22 @@ class Tree:
         """Return the digest of the files that a cover names; empty where it names none."""
         key = tuple(cover)
         if key not in self._digests:
-            lines = "".join(f"{self.files[path]} 0\t{path}\n" for path in self.covered(key))
+            lines = "".join(f"{self.files[path]} 0\t{path}\n" for path in self.select(key))
             self._digests[key] = hashlib.sha256(lines.encode()).hexdigest()[:16] if lines else ""
         return self._digests[key]
 
-    def changed(self, then: Tree, cover: Iterable[str]) -> set[str]:
+    def differences(self, then: Tree, cover: Iterable[str]) -> set[str]:
         """Return the paths that a cover names in either tree, and whose files differ."""
         paths = tuple(cover)
-        both = {*self.covered(paths), *then.covered(paths)}
+        both = {*self.select(paths), *then.select(paths)}
         return {path for path in both if self.files.get(path) != then.files.get(path)}
 
 
-def working_tree(root: Path = ROOT) -> Tree | None:
+def working_tree(root: Path = ROOT) -> Tree:
     """Return the files of the working tree, changed and new ones included, ignored ones not."""
     staged = git("ls-files", "-z", "--stage", root=root)
     if not staged:
-        return None
+        return Tree({path: _entry(root / path) for path in _unignored(root)})
     files = {}
     for line in filter(None, staged.split("\0")):
         mode_and_blob, _, path = line.partition("\t")
@@ -70,7 +71,7 @@ def working_tree(root: Path = ROOT) -> Tree | None:
     for path in filter(None, touched.split("\0")):
         file = root / path
         if file.is_file():
-            files[path] = f"{_mode(file)} {_blob(file)}"
+            files[path] = _entry(file)
         else:
             files.pop(path, None)
     return Tree(files)
@@ -105,11 +106,24 @@ def git(*arguments: str, root: Path = ROOT) -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
-def _mode(file: Path) -> str:
-    return "100755" if os.access(file, os.X_OK) else "100644"
-
-
-def _blob(file: Path) -> str:
-    """Return the name that git gives to the contents of this file."""
+def _entry(file: Path) -> str:
+    """Return mode and blob of a file, as git gives them."""
     contents = file.read_bytes()
-    return hashlib.sha1(b"blob %d\0" % len(contents) + contents, usedforsecurity=False).hexdigest()
+    blob = hashlib.sha1(b"blob %d\0" % len(contents) + contents, usedforsecurity=False).hexdigest()
+    return f"{'100755' if os.access(file, os.X_OK) else '100644'} {blob}"
+
+
+def _unignored(root: Path) -> Iterator[str]:
+    """Return the paths of all files, without those that .gitignore names."""
+    ignoring = root / ".gitignore"
+    lines = ignoring.read_text(encoding="utf-8").split() if ignoring.exists() else []
+    patterns = [line.rstrip("/") for line in [*lines, ".git"]]
+
+    def ignored(path: Path) -> bool:
+        names = (path.name, path.relative_to(root).as_posix())
+        return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
+
+    for folder, folders, names in os.walk(root):
+        folders[:] = [one for one in folders if not ignored(Path(folder, one))]
+        files = (Path(folder, name) for name in names)
+        yield from (file.relative_to(root).as_posix() for file in files if not ignored(file))

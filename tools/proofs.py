@@ -4,7 +4,7 @@ For each it shows the commit and the date of the record (of the oldest stale row
 how many of the covered files differ since, and the command that records it again. Stale proofs are allowed:
 the exit code is 0. With `--must NAME …` it is 1 if one of these is stale, or if its age is unknown.
 
-The number of files needs the recorded commit, which a shallow clone does not have; the age does not.
+The number of files needs git and the recorded commit, which a shallow clone does not have; the age does not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools.staleness import Age, Origin, age, age_of, changed_files, origins, recorded  # noqa: E402
+from tools.staleness import Age, Origin, age, age_of, changed_files, origins, read_proofs  # noqa: E402
 
 COMMAND = "python -m tools.proofs"
 TITLES = ("stale proof", "commit", "recorded", "rows", "files changed", "record it again with")
@@ -44,7 +44,7 @@ class StaleProof:
         return (self.name, self.commit, self.at.removesuffix(" UTC"), rows, files, self.command)
 
 
-def stale_proofs(proofs: Mapping[str, Mapping[str, Any]]) -> list[StaleProof]:
+def find_stale_proofs(proofs: Mapping[str, Mapping[str, Any]]) -> list[StaleProof]:
     """Return the stale ones of these recorded proofs, in the order of their names."""
     found = []
     for name, kept in sorted(proofs.items()):
@@ -59,14 +59,14 @@ def stale_proofs(proofs: Mapping[str, Mapping[str, Any]]) -> list[StaleProof]:
                     at=oldest.at,
                     rows=len(every),
                     stale_rows=len(stale),
-                    files=_files(stale),
+                    files=_count_files(stale),
                     command=f"RECORD=1 {kept['command']}",
                 )
             )
     return found
 
 
-def _files(stale: Iterable[Origin]) -> int | None:
+def _count_files(stale: Iterable[Origin]) -> int | None:
     """Return how many covered files differ since the records, each counted once; None if that is unknown."""
     changed: set[str] = set()
     for origin in dict.fromkeys(Origin(one.commit, "", one.paths, None) for one in stale):
@@ -77,17 +77,22 @@ def _files(stale: Iterable[Origin]) -> int | None:
     return len(changed)
 
 
-def listing(stale: Sequence[StaleProof], proofs: int) -> str:
-    """Return the table that is printed: `proofs` is the number of all recorded ones."""
-    if not stale:
-        return f"None of {proofs} recorded proofs is older than its code."
-    rows = [TITLES, *(one.cells() for one in stale)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES))]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    return "\n".join([*lines, "", f"{len(stale)} of {proofs} recorded proofs are older than their code."])
+def format_list(proofs: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the text that is printed: a table of the stale ones of these proofs, and how many they are."""
+    stale = find_stale_proofs(proofs)
+    lines = []
+    if stale:
+        rows = [TITLES, *(one.cells() for one in stale)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES))]
+        lines = [*("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows), ""]
+    lines.append(f"{len(stale)} of {len(proofs)} recorded proofs are older than their code.")
+    unknown = [name for name, kept in proofs.items() if age_of(kept) is Age.UNKNOWN]
+    if unknown:
+        lines.append(f"Of unknown age, as git does not have their commits: {', '.join(unknown)}.")
+    return "\n".join(lines)
 
 
-def unproved(proofs: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> list[str]:
+def describe_failures(proofs: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> list[str]:
     """Return a sentence for each of these proofs that is not shown to be of the code as it is."""
     sentences = []
     for name in names:
@@ -98,7 +103,7 @@ def unproved(proofs: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> l
                 f"{name} is stale: its code changed. Record it again: RECORD=1 {kept['command']}"
             )
         elif found is Age.UNKNOWN:
-            sentences.append(f"{name} is of unknown age: git is missing, or its commit {kept['commit']}.")
+            sentences.append(f"{name} is of unknown age: git does not have its commit {kept['commit']}.")
     return sentences
 
 
@@ -106,14 +111,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__.partition("\n")[0])
     parser.add_argument("--must", metavar="NAME", nargs="+", default=[], help="fail if one of these is stale")
     asked = parser.parse_args(arguments)
-    proofs = recorded()
+    proofs = read_proofs()
     if strange := sorted(set(asked.must) - proofs.keys()):
         parser.error(f"no proof is recorded as {', '.join(strange)}; there are {', '.join(proofs)}")
     if asked.must:
-        sentences = unproved(proofs, asked.must)
+        sentences = describe_failures(proofs, asked.must)
         sys.stderr.write("".join(f"{one}\n" for one in sentences))
         return 1 if sentences else 0
-    sys.stdout.write(listing(stale_proofs(proofs), len(proofs)) + "\n")
+    sys.stdout.write(f"{format_list(proofs)}\n")
     return 0
 
 

@@ -24,7 +24,7 @@ from tests.seeded.__main__ import recorded  # noqa: E402
 from tests.seeded.holes import Hole  # noqa: E402
 from tests.simulation.checkers import CHECKERS  # noqa: E402
 from tools.places import fill  # noqa: E402
-from tools.staleness import aside, behind_commit, in_brackets  # noqa: E402
+from tools.staleness import changed_mark, commit_mark, row_mark  # noqa: E402
 from tools.suite_numbers import number  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "reliability.md"
@@ -72,7 +72,7 @@ def commands() -> str:
 def checkers() -> str:
     """Each invariant, the checker that watches it in the simulator, the seeded bugs that it alone finds."""
     found = _found_by()
-    first = f"seeded bugs that it was the first to find{aside(evidence.read('mutants'))}"
+    first = f"seeded bugs that it was the first to find{commit_mark(evidence.read('mutants'))}"
     lines = [f"| | the simulator's checker | {first} |", "|---|---|---|"]
     for checker in sorted(CHECKERS, key=lambda one: _in_order(one.name)):
         path = f"{checker.__module__.replace('.', '/')}.py"
@@ -125,7 +125,7 @@ def figures() -> str:
         verdict = "passed" if found["passed"] else "**failed**"
         lines += [
             f"`{found['command']}`: {verdict} on {found['at']}, commit `{found['commit']}`"
-            f"{behind_commit(found)}, {found['cpus']} processors.",
+            f"{changed_mark(found)}, {found['cpus']} processors.",
             "",
             *_table(found["figures"]),
             "",
@@ -160,7 +160,7 @@ def _linked(test: str) -> str:
 
 def _found(row: Row | None, kept: Row | None) -> str:
     """That a seeded bug of a shell was found, and its commit."""
-    return "not played yet" if row is None else f"found ({row['commit']}{in_brackets(row, kept)})"
+    return "not played yet" if row is None else f"found ({row['commit']}{row_mark(row, kept)})"
 
 
 def _seen(measured: Row | None, limit_s: float | None, kept: Row | None = None) -> str:
@@ -171,7 +171,7 @@ def _seen(measured: Row | None, limit_s: float | None, kept: Row | None = None) 
     allowed = measured.get("limit_s")
     of = f" of {allowed:g} s, the lock's expiry included" if allowed != limit_s else ""
     seen = measured["outcome"] + (f", {recovery_s:.1f} s{of}" if recovery_s is not None else "")
-    return f"{seen} ({measured['commit']}{in_brackets(measured, kept)})"
+    return f"{seen} ({measured['commit']}{row_mark(measured, kept)})"
 
 
 def _table(found: Mapping[str, Any]) -> Iterator[str]:

@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests import evidence  # noqa: E402
 from tools.places import fill  # noqa: E402
-from tools.staleness import aside, behind_commit  # noqa: E402
+from tools.staleness import changed_mark, commit_mark  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "scale.md"
 LARGE = (10_000, 500)
@@ -45,14 +45,14 @@ def measured() -> str:
         lines.append(f"| {' | '.join(cells)} |")
     kept = evidence.read("scale")
     if kept is not None:
-        commit = f"commit `{kept['commit']}`{behind_commit(kept)}"
+        commit = f"commit `{kept['commit']}`{changed_mark(kept)}"
         lines += ["", f"`{kept['command']}`, {kept['at']}, {commit}, {kept['cpus']} processors."]
     return "\n".join(lines)
 
 
 def laws() -> str:
     """What grows with source partitions (P) and with workers (W), as fitted."""
-    mark = aside(evidence.read("scale"))
+    mark = commit_mark(evidence.read("scale"))
     lines = [f"| | grows as{mark} | at 100,000 source partitions, 1,000 workers |", "|---|---|--:|"]
     for name, unit, value in _GROWING:
         per_partition, per_worker = _fit(value)
@@ -68,7 +68,7 @@ def messages() -> str:
     found = [s for s in _sizes() if (s["partitions"], s["workers"]) == LARGE]
     if not found:
         return "Not measured yet."
-    mark = aside(evidence.read("scale"))
+    mark = commit_mark(evidence.read("scale"))
     lines = [f"| message | bytes of one transaction{mark} | share |", "|---|--:|--:|"]
     total = found[0]["topic_bytes"]
     for name, size_bytes in sorted(found[0]["bytes_by_message"].items(), key=lambda one: -one[1]):

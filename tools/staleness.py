@@ -5,7 +5,7 @@ one: the contents decide, and not the number of commits since. A change of a com
 
 Marks change with the code, and not with the evidence. If the tests that compare generated documents counted
 them, each change of code would have to commit the documents again, and two such changes would conflict. So
-those tests compare documents without their marks (`unmarked`); `make docs` refreshes the marks, and
+those tests compare documents without their marks (`without_marks`); `make docs` refreshes the marks, and
 `make check` lists the stale proofs.
 """
 
@@ -27,7 +27,7 @@ _MARK = re.compile(rf" \(at `[^`]*`(?: and later)?; {CHANGED}\)| \({CHANGED}\)|;
 
 
 class Age(StrEnum):
-    """Age of a proof compared with its code. UNKNOWN: there is no git, or it does not have the commit."""
+    """Age of a proof compared with its code. UNKNOWN: it has no digest, and git does not have its commit."""
 
     CURRENT = "current"
     STALE = "stale"
@@ -48,7 +48,7 @@ class Origin:
 
 
 @functools.cache
-def current_tree() -> Tree | None:
+def current_tree() -> Tree:
     """Return the working tree, as it is when this process asks first."""
     return working_tree()
 
@@ -70,13 +70,12 @@ def origin_of(row: Mapping[str, Any], kept: Mapping[str, Any]) -> Origin:
     return Origin(row.get("commit", ""), row.get("at", ""), paths, code)
 
 
-def age(origin: Origin, tree: Tree | None = None) -> Age:
+def age(origin: Origin) -> Age:
     """Return the age of a figure. One that was recorded with uncommitted changes is stale."""
-    tree = current_tree() if tree is None else tree
     code = origin.code if origin.code is not None else _digest_then(origin)
-    if tree is None or code is None:
+    if code is None:
         return Age.UNKNOWN
-    return Age.CURRENT if code and code == tree.digest(origin.paths) else Age.STALE
+    return Age.CURRENT if code and code == current_tree().digest(origin.paths) else Age.STALE
 
 
 def _digest_then(origin: Origin) -> str | None:
@@ -86,23 +85,22 @@ def _digest_then(origin: Origin) -> str | None:
     return "" if origin.commit.endswith("+") else then.digest(origin.paths)
 
 
-def age_of(kept: Mapping[str, Any], tree: Tree | None = None) -> Age:
+def age_of(kept: Mapping[str, Any]) -> Age:
     """Return the age of evidence: STALE if any of its rows is, else UNKNOWN if that of any row is."""
-    found = {age(origin, tree) for origin in origins(kept)}
+    found = {age(origin) for origin in origins(kept)}
     return next(one for one in (Age.STALE, Age.UNKNOWN, Age.CURRENT) if one in found)
 
 
-def changed_files(origin: Origin, tree: Tree | None = None) -> set[str] | None:
-    """Return the covered files that differ from those of the origin's commit; None if that is unknown."""
-    tree = current_tree() if tree is None else tree
+def changed_files(origin: Origin) -> set[str] | None:
+    """Return the covered files that differ from those of the origin's commit; None if git lacks it."""
     then = tree_at(origin.commit)
-    return None if tree is None or then is None else tree.changed(then, origin.paths)
+    return None if then is None else current_tree().differences(then, origin.paths)
 
 
 # --- marks ------------------------------------------------------------------------------------------
 
 
-def aside(kept: Mapping[str, Any] | None) -> str:
+def commit_mark(kept: Mapping[str, Any] | None) -> str:
     """Return the mark behind a figure whose commit is not shown: that of the oldest stale row."""
     if kept is None:
         return ""
@@ -114,19 +112,19 @@ def aside(kept: Mapping[str, Any] | None) -> str:
     return f" (at `{oldest.commit}`{later}; {CHANGED})"
 
 
-def behind_commit(kept: Mapping[str, Any]) -> str:
+def changed_mark(kept: Mapping[str, Any]) -> str:
     """Return the mark behind the commit of evidence; if its rows have commits of their own, theirs."""
     if any("commit" in row for row in _rows(kept)):
-        return aside(kept)
+        return commit_mark(kept)
     return f" ({CHANGED})" if age(origin_of(kept, kept)) is Age.STALE else ""
 
 
-def in_brackets(row: Mapping[str, Any], kept: Mapping[str, Any] | None) -> str:
+def row_mark(row: Mapping[str, Any], kept: Mapping[str, Any] | None) -> str:
     """Return the mark behind a row's commit, which stands in brackets."""
     return f"; {CHANGED}" if kept is not None and age(origin_of(row, kept)) is Age.STALE else ""
 
 
-def unmarked(document: str) -> str:
+def without_marks(document: str) -> str:
     """Return a document without its marks, as tests compare it."""
     return _MARK.sub("", document)
 
@@ -137,7 +135,7 @@ def _rows(kept: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from (row for row in value if isinstance(row, dict))
 
 
-def recorded() -> dict[str, dict[str, Any]]:
+def read_proofs() -> dict[str, dict[str, Any]]:
     """Return all recorded evidence, by name."""
     names = sorted(path.stem for path in evidence.RECORDED.glob("*.json"))
     return {name: kept for name in names if (kept := evidence.read(name)) is not None}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tools.cells import NOT_YET, OURS, origin, spread, table
-from tools.staleness import aside
+from tools.staleness import commit_mark
 
 Read = Callable[[str], Mapping[str, Any] | None]
 """The recorded evidence of a name."""
@@ -153,7 +153,7 @@ def _recovery(read: Read, store: str) -> list[str]:
         f"{len(proved)} scenarios in which nobody had to wait for the end of its lease{lease}.",
         "",
         f"`{kept['command']}`: [every scenario](evidence/scenarios-{store}.json){_left(kept['figures'])}"
-        f"{aside(kept)}.",
+        f"{commit_mark(kept)}.",
     ]
 
 

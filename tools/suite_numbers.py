@@ -26,7 +26,7 @@ from tests.simulation.exhaustive import all_points  # noqa: E402
 from tests.simulation.mutants import MUTANTS  # noqa: E402
 from tests.simulation.test_simulation import USUALLY  # noqa: E402
 from tools.places import fill_spans  # noqa: E402
-from tools.staleness import aside  # noqa: E402
+from tools.staleness import commit_mark  # noqa: E402
 
 NUMBER, AGE = "n", "age"
 """Kinds of spans."""
@@ -40,7 +40,7 @@ def documents() -> list[Path]:
 
 def updated(document: str, name_of_it: str) -> str:
     """Return a document with its spans filled. Raises `ValueError` for an unknown name."""
-    return fill_spans(fill_spans(document, NUMBER, number, name_of_it), AGE, _mark, name_of_it)
+    return fill_spans(fill_spans(document, NUMBER, number, name_of_it), AGE, _age_mark, name_of_it)
 
 
 @functools.cache
@@ -49,17 +49,17 @@ def number(name: str) -> str:
     return NUMBERS[name]()
 
 
-def _mark(name: str) -> str:
+def _age_mark(name: str) -> str:
     kept = evidence.read(name)
     if kept is None:
         raise KeyError(name)
-    return aside(kept)
+    return commit_mark(kept)
 
 
 # --- the numbers --------------------------------------------------------------------------------------
 
 
-def _default(variable: str) -> int:
+def _makefile_default(variable: str) -> int:
     """Return the default of a variable of the Makefile."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     found = re.search(rf"^{variable} \?= (\d+)$", makefile, re.MULTILINE)
@@ -68,12 +68,12 @@ def _default(variable: str) -> int:
     return int(found[1])
 
 
-def _rarest() -> int:
+def _schedules_to_the_rarest_bug() -> int:
     kept = evidence.read("mutants")
     return kept["figures"]["most_schedules"] if kept is not None else 0
 
 
-def _tests(tier: str) -> str:
+def _test_count(tier: str) -> str:
     """Return how many tests a tier of the suite has; without a number where that is not recorded."""
     kept = evidence.read("suite")
     counted = kept["figures"]["tiers"].get(tier) if kept is not None else None
@@ -82,16 +82,16 @@ def _tests(tier: str) -> str:
 
 NUMBERS: Mapping[str, Callable[[], str]] = {
     "schedules": lambda: f"{USUALLY:,}",
-    "soak_schedules": lambda: f"{_default('SCHEDULES'):,}",
-    "soak_inputs": lambda: f"{_default('INPUTS'):,}",
-    "schedules_to_the_rarest_bug": lambda: f"{_rarest():,}",
+    "soak_schedules": lambda: f"{_makefile_default('SCHEDULES'):,}",
+    "soak_inputs": lambda: f"{_makefile_default('INPUTS'):,}",
+    "schedules_to_the_rarest_bug": lambda: f"{_schedules_to_the_rarest_bug():,}",
     "small_world_points": lambda: f"{len(all_points()):,}",
     "bugs_of_the_cores": lambda: f"{len(MUTANTS):,}",
     "bugs_of_the_shells": lambda: f"{len(BUGS):,}",
     "bugs_on_an_object_store": lambda: f"{len(BUGS_ON_A_STORE):,}",
     "scenarios": lambda: f"{len(load_catalogue()):,}",
-    "tests_in_make_test": lambda: _tests("test"),
-    "tests_in_all": lambda: _tests("all"),
+    "tests_in_make_test": lambda: _test_count("test"),
+    "tests_in_all": lambda: _test_count("all"),
 }
 """Text by name. `tests_in_…` have their noun, so that a sentence is whole without the number."""
 

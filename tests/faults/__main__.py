@@ -119,7 +119,7 @@ def _play(
     """What each came to is kept at once, with the commit that it was played at; those of `names` anew."""
     figures = dict(so_far)
     anew = [one for one in catalogue.values() if one.name in names]
-    covers = evidence.covered(EVIDENCE[store])
+    covers = evidence.cover_paths(EVIDENCE[store])
 
     def keep(played: Played) -> None:
         figures[played.scenario.name] = {**played.figures(), **evidence.origin(covers)}

@@ -90,12 +90,12 @@ def keep(found: Sequence[Found], lived: Mapping[str, str], *, so_far: Mapping[st
 
 
 def _figures(bug: Bug) -> Figures:
-    covers = covered(bug)
+    covers = cover_of_bug(bug)
     figures = {"name": bug.name, "bug": bug.says, "hole": bug.hole.value, "found_by": list(bug.found_by)}
     return {**figures, **evidence.origin(covers), "covers": covers}
 
 
-def covered(bug: Bug) -> list[str]:
+def cover_of_bug(bug: Bug) -> list[str]:
     """Return the files that a bug's row covers: the modules that it replaces, and those of its tests."""
     modules = {place.partition(":")[0].replace(".", "/") for place in bug.wrong}
     packages = {one for one in modules if (evidence.ROOT / one).is_dir()}

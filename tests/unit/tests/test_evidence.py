@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests import evidence
-from tests.covers import COVERS, EVERYTHING, cover_of
+from tests.covers import COVERS, DEFAULT, cover_of
 from tests.git_tree import Tree, working_tree
 from tests.seeded import BUGS
-from tests.seeded.__main__ import covered
+from tests.seeded.__main__ import cover_of_bug
 
 CODE = {"native/a.rs": "100644 1", "tests/fuzz/b.py": "100644 2", "table/c.py": "100644 3"}
 
@@ -69,7 +69,7 @@ def test_a_row_without_an_origin_has_that_of_its_evidence(tree: dict[str, str]) 
     evidence.write("some", command="", passed=True, figures={"each": [own, {"name": "b"}]})
     first, second = evidence.rows("some", "each")
     assert first == own
-    assert second["commit"] == "1f2e" and second["code"] == Tree(CODE).digest(EVERYTHING.paths)
+    assert second["commit"] == "1f2e" and second["code"] == Tree(CODE).digest(DEFAULT.paths)
 
 
 def test_without_git_evidence_has_no_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,20 +84,18 @@ def test_the_cover_of_a_proof_is_that_of_its_longest_name() -> None:
     assert cover_of("bench-narrow-s3") is COVERS["bench"]
     assert cover_of("bench-decoding") is COVERS["bench-decoding"]
     assert cover_of("scenarios-azure") is COVERS["scenarios"]
-    assert cover_of("unheard-of") is EVERYTHING
+    assert cover_of("unheard-of") is DEFAULT
 
 
 def test_every_path_of_the_registry_is_there() -> None:
     tree = working_tree()
-    if tree is None:
-        pytest.skip("needs git")
     for name, cover in COVERS.items():
         for path in cover.paths:
-            assert tree.covered([path]), f"{name}: {path}"
+            assert tree.select([path]), f"{name}: {path}"
 
 
 def test_a_proof_that_covers_loaded_modules_says_which_these_are() -> None:
-    command = "import coordinator.core; from tests import evidence; print(*evidence.covered('mutants'))"
+    command = "import coordinator.core; from tests import evidence; print(*evidence.cover_paths('mutants'))"
     done = subprocess.run(
         [sys.executable, "-c", command], cwd=evidence.ROOT, capture_output=True, text=True, check=True
     )
@@ -117,11 +115,11 @@ def test_a_cover_has_every_module_that_its_command_loads(name: str, module: str)
         [sys.executable, "-c", command], cwd=evidence.ROOT, capture_output=True, text=True, check=True
     )
     tree = Tree(dict.fromkeys(done.stdout.split(), ""))
-    assert set(tree.files) == set(tree.covered(cover_of(name).paths))
+    assert set(tree.files) == set(tree.select(cover_of(name).paths))
 
 
 def test_a_seeded_bug_covers_what_it_replaces_and_the_tests_that_find_it() -> None:
     for bug in BUGS.values():
-        files = covered(bug)
+        files = cover_of_bug(bug)
         assert {test.partition("::")[0] for test in bug.found_by} < set(files)
         assert all((evidence.ROOT / file).is_file() for file in files)

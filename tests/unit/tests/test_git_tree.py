@@ -41,13 +41,13 @@ def commit(root: Path) -> str:
 
 
 def test_a_cover_names_files_folders_and_patterns_within_one_folder() -> None:
-    assert TREE.covered(["table"]) == ["table/hudi/table.py", "table/port.py"]
-    assert TREE.covered(["table/*.py", "table.py"]) == ["table.py", "table/port.py"]
-    assert TREE.covered(["nowhere", "no*where"]) == []
+    assert TREE.select(["table"]) == ["table/hudi/table.py", "table/port.py"]
+    assert TREE.select(["table/*.py", "table.py"]) == ["table.py", "table/port.py"]
+    assert TREE.select(["nowhere", "no*where"]) == []
 
 
 def test_no_cover_has_the_files_that_write_evidence() -> None:
-    assert TREE.covered(["tests"]) == ["tests/faults/play.py", "tests/harness.py"]
+    assert TREE.select(["tests"]) == ["tests/faults/play.py", "tests/harness.py"]
 
 
 def test_a_digest_depends_on_covered_files_only() -> None:
@@ -59,13 +59,13 @@ def test_a_digest_depends_on_covered_files_only() -> None:
 
 def test_changed_files_are_those_that_differ_came_or_went() -> None:
     then = Tree({"table/port.py": "100644 1", "table/gone.py": "100644 1", "table.py": "100644 4"})
-    changed = TREE.changed(then, ["table", "table.py"])
+    changed = TREE.differences(then, ["table", "table.py"])
     assert changed == {"table/port.py", "table/gone.py", "table/hudi/table.py"}
 
 
 def test_the_working_tree_without_changes_is_the_committed_one(repository: Path) -> None:
     tree, committed = working_tree(repository), committed_tree(repository)
-    assert tree is not None and committed is not None
+    assert committed is not None
     assert tree.files == committed.files
 
 
@@ -75,8 +75,10 @@ def test_the_working_tree_has_changes_new_files_and_no_ignored_or_deleted_ones(r
     (repository / "table" / "_built.so").write_text("built\n", encoding="utf-8")
     (repository / "table" / "deleted.py").unlink()
     tree, committed = working_tree(repository), committed_tree(repository)
-    assert tree is not None and committed is not None
-    assert tree.changed(committed, ["table"]) == {f"table/{one}.py" for one in ("changed", "new", "deleted")}
+    assert committed is not None
+    assert tree.differences(committed, ["table"]) == {
+        f"table/{one}.py" for one in ("changed", "new", "deleted")
+    }
     assert tree.digest(["kept.py"]) == committed.digest(["kept.py"])
     after = tree_at(commit(repository), repository)
     assert after is not None and after.files == tree.files
@@ -90,13 +92,15 @@ def test_the_same_contents_have_the_same_digest_in_any_commit(repository: Path) 
     assert before.digest(["table"]) == after.digest(["table"])
 
 
-def test_without_git_or_without_the_commit_there_is_no_tree(
-    repository: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_that_git_does_not_have_has_no_tree(repository: Path) -> None:
     assert tree_at("0123456789abcdef", repository) is None
     assert tree_at("", repository) is None
-    outside = tmp_path_factory.mktemp("outside")
-    assert working_tree(outside) is None
-    assert committed_tree(outside) is None
+
+
+def test_without_git_the_working_tree_is_the_same(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (repository / "table" / "_built.so").write_text("built\n", encoding="utf-8")
+    (repository / "table" / "new.py").write_text("new\n", encoding="utf-8")
+    known = working_tree(repository)
     monkeypatch.setenv("PATH", "")
-    assert working_tree(repository) is None
+    assert committed_tree(repository) is None
+    assert working_tree(repository).files == known.files

@@ -40,7 +40,7 @@ PROOFS = {
 def trees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staleness, "current_tree", lambda: NOW)
     monkeypatch.setattr(staleness, "tree_at", lambda commit: THEN if commit == "0a0a" else None)
-    monkeypatch.setattr(proofs, "recorded", lambda: PROOFS)
+    monkeypatch.setattr(proofs, "read_proofs", lambda: PROOFS)
 
 
 def test_stale_proofs_are_listed_with_what_records_them_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,10 +55,6 @@ def test_stale_proofs_are_listed_with_what_records_them_again(capsys: pytest.Cap
     assert count == "3 of 4 recorded proofs are older than their code."
 
 
-def test_where_nothing_is_stale_one_line_says_so() -> None:
-    assert proofs.listing([], 4) == "None of 4 recorded proofs is older than its code."
-
-
 def test_a_proof_that_must_be_current_fails_if_it_is_stale(capsys: pytest.CaptureFixture[str]) -> None:
     assert proofs.main(["--must", "native"]) == 0
     assert proofs.main(["--must", "native", "table"]) == 1
@@ -67,13 +63,18 @@ def test_a_proof_that_must_be_current_fails_if_it_is_stale(capsys: pytest.Captur
     assert said.out == ""
 
 
-def test_a_proof_that_must_be_current_fails_without_git(
+def test_a_proof_that_must_be_current_fails_if_its_age_is_unknown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(staleness, "current_tree", lambda: None)
-    assert proofs.main(["--must", "native"]) == 1
-    assert "native is of unknown age" in capsys.readouterr().err
+    without_cover = {key: value for key, value in PROOFS["lost"].items() if key != "covers"}
+    monkeypatch.setattr(proofs, "read_proofs", lambda: {"lost": without_cover})
+    assert proofs.main(["--must", "lost"]) == 1
+    assert capsys.readouterr().err == "lost is of unknown age: git does not have its commit gone.\n"
     assert proofs.main([]) == 0
+    assert capsys.readouterr().out == (
+        "0 of 1 recorded proofs are older than their code.\n"
+        "Of unknown age, as git does not have their commits: lost.\n"
+    )
 
 
 def test_a_proof_that_is_not_recorded_is_an_error_of_usage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.git_tree import Tree
 from tools import staleness
-from tools.staleness import Age, aside, behind_commit, in_brackets, unmarked
+from tools.staleness import Age, changed_mark, commit_mark, row_mark, without_marks
 
 THEN = Tree({"native/a.rs": "100644 1", "table/b.py": "100644 2", "tests/fuzz/c.py": "100644 3"})
 NOW = Tree({**THEN.files, "table/b.py": "100644 4"})
@@ -59,13 +59,6 @@ def test_a_proof_without_a_cover_has_that_of_the_registry_and_the_digest_of_its_
     assert staleness.age_of({**before, "commit": "gone"}) is Age.UNKNOWN
 
 
-def test_without_git_every_age_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staleness, "current_tree", lambda: None)
-    assert staleness.age_of(proof("table")) is Age.UNKNOWN
-    assert aside(proof("table")) == behind_commit(proof("table")) == ""
-    assert staleness.changed_files(*staleness.origins(proof("table"))) is None
-
-
 def test_a_proof_is_stale_if_one_of_its_rows_is() -> None:
     assert staleness.age_of(with_rows(CURRENT_ROW, CURRENT_ROW)) is Age.CURRENT
     assert staleness.age_of(with_rows(CURRENT_ROW, STALE_ROW)) is Age.STALE
@@ -93,36 +86,36 @@ def test_changed_files_are_those_of_the_cover() -> None:
 
 
 def test_a_stale_figure_is_marked_with_its_commit_and_a_current_one_is_not() -> None:
-    assert aside(proof("table")) == " (at `0a0a`; code changed since)"
-    assert behind_commit(proof("table")) == " (code changed since)"
-    assert aside(proof("native")) == behind_commit(proof("native")) == aside(None) == ""
+    assert commit_mark(proof("table")) == " (at `0a0a`; code changed since)"
+    assert changed_mark(proof("table")) == " (code changed since)"
+    assert commit_mark(proof("native")) == changed_mark(proof("native")) == commit_mark(None) == ""
 
 
 def test_of_many_stale_rows_the_mark_names_the_oldest() -> None:
     kept = with_rows(CURRENT_ROW, LATER_ROW, STALE_ROW)
-    assert aside(kept) == behind_commit(kept) == " (at `0a0a` and later; code changed since)"
-    assert aside(with_rows(CURRENT_ROW, STALE_ROW)) == " (at `0a0a`; code changed since)"
+    assert commit_mark(kept) == changed_mark(kept) == " (at `0a0a` and later; code changed since)"
+    assert commit_mark(with_rows(CURRENT_ROW, STALE_ROW)) == " (at `0a0a`; code changed since)"
 
 
 def test_each_row_has_its_own_mark() -> None:
     kept = with_rows(CURRENT_ROW, STALE_ROW)
-    assert in_brackets(STALE_ROW, kept) == "; code changed since"
-    assert in_brackets(CURRENT_ROW, kept) == in_brackets(STALE_ROW, None) == ""
+    assert row_mark(STALE_ROW, kept) == "; code changed since"
+    assert row_mark(CURRENT_ROW, kept) == row_mark(STALE_ROW, None) == ""
 
 
 def test_marks_do_not_count_where_documents_are_compared() -> None:
     for mark in (
-        aside(proof("table")),
-        behind_commit(proof("table")),
-        in_brackets(STALE_ROW, with_rows(STALE_ROW)),
-        aside(with_rows(STALE_ROW, LATER_ROW)),
+        commit_mark(proof("table")),
+        changed_mark(proof("table")),
+        row_mark(STALE_ROW, with_rows(STALE_ROW)),
+        commit_mark(with_rows(STALE_ROW, LATER_ROW)),
     ):
-        assert mark and unmarked(f"| found (0a0a{mark}) |{mark}\n") == "| found (0a0a) |\n"
-    assert unmarked("the code changed since then") == "the code changed since then"
+        assert mark and without_marks(f"| found (0a0a{mark}) |{mark}\n") == "| found (0a0a) |\n"
+    assert without_marks("the code changed since then") == "the code changed since then"
 
 
 def test_all_evidence_of_the_repository_has_a_cover_and_an_age() -> None:
-    found = staleness.recorded()
+    found = staleness.read_proofs()
     assert {"simulation", "scenarios", "bench-narrow"} <= found.keys()
     for name, kept in found.items():
         assert kept["name"] == name

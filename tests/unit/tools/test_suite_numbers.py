@@ -11,7 +11,7 @@ import pytest
 from tests import evidence
 from tools import suite_numbers
 from tools.places import fill_spans
-from tools.staleness import unmarked
+from tools.staleness import without_marks
 
 GENERATED = re.compile(
     r"<!-- ([a-z ]+): begin -->.*?<!-- \1: end -->|<!-- n:\S+ -->[^<]*<!-- /n -->", re.DOTALL
@@ -24,7 +24,7 @@ TYPED = re.compile(rf"\b\d[\d,]*(?:\s+[a-z]+){{0,2}}\s+(?:{COUNTED})\b")
 def test_the_documents_spans_are_current(path: Path) -> None:
     document = path.read_text(encoding="utf-8")
     filled = suite_numbers.updated(document, path.name)
-    assert unmarked(filled) == unmarked(document), "run `make docs`"
+    assert without_marks(filled) == without_marks(document), "run `make docs`"
 
 
 @pytest.mark.parametrize("path", suite_numbers.documents(), ids=lambda path: path.name)
