@@ -175,6 +175,7 @@ docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs f
 	@$(PYTHON) tools/reliability.py
 	@$(PYTHON) tools/scale.py
 	@$(PYTHON) tools/benchmarks.py
+	@$(PYTHON) -m tools.suite_numbers
 	@$(PYTHON) tools/metrics.py
 	@$(PYTHON) tools/dashboard.py
 

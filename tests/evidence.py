@@ -3,34 +3,29 @@
 A run writes one JSON file; `docs/reliability.md` is generated from these files, so that no figure in it was
 typed. Runs write into `build/evidence`; with `RECORD=1` into `docs/evidence`, which is committed.
 
-The longest runs keep what they have found so far, and go on from it with `RESUME=1`: only where the code that
-they run is the same, which a digest tells. It is that of all code and all tests, unless a run names its own.
+Each file names the code that it covers (`covers`) and the digest of that code (`code`), which is empty if the
+code had uncommitted changes. Rows that different runs have found have a digest each.
+
+The longest runs keep the figures so far, and `RESUME=1` continues from them if the digest is still the same.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tests.covers import DEFAULT, PRODUCT, cover_of
+from tests.git_tree import RECORDING, committed_tree, git, working_tree
+
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "docs" / "evidence"
-CODE = (
-    "control_topic",
-    "coordinator",
-    "lockstep",
-    "participant",
-    "proto",
-    "pyproject.toml",
-    "table",
-    "tests",
-)
+ROOMS = {*PRODUCT, "bench", "tests"}
+"""Folders that hold modules of the project."""
 
 
 def folder() -> Path:
@@ -39,18 +34,26 @@ def folder() -> Path:
 
 
 def write(
-    name: str, *, command: str, passed: bool, figures: dict[str, Any], of: Sequence[str] = CODE
+    name: str,
+    *,
+    command: str,
+    passed: bool,
+    figures: dict[str, Any],
+    of: Sequence[str] | None = None,
 ) -> Path:
-    """Keep the figures of one run of the files `of` as `<name>.json`; `command` is what shows them again."""
+    """Write the figures of one run as `<name>.json`.
+
+    `command`: shows them again; `of`: the code that they cover, by default that of the registry.
+    """
     path = folder() / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
+    covers = cover_paths(name) if of is None else sorted(of)
     found = {
         "name": name,
         "command": command,
         "passed": passed,
-        "commit": _commit(),
-        "code": code(of),
-        "at": _now(),
+        **_state(covers),
+        "covers": covers,
         "cpus": os.cpu_count(),
         "figures": figures,
     }
@@ -67,54 +70,58 @@ def read(name: str) -> dict[str, Any] | None:
     return found
 
 
-def origin() -> dict[str, str]:
-    """Which code gave a figure, and when, for evidence whose rows are not all of one run."""
-    return {"commit": _commit(), "at": _now()}
+def origin(of: Sequence[str]) -> dict[str, str]:
+    """Return commit, digest and time of a row, for evidence whose rows are not all of one run."""
+    return _state(of)
 
 
 def rows(name: str, key: str) -> list[dict[str, Any]]:
-    """A list in the recorded evidence, each row with its origin; empty where nothing was recorded."""
+    """Return a list of the recorded evidence, each row with its origin; empty where nothing was recorded.
+
+    The origin is that of the evidence, unless the row has its own.
+    """
     found = read(name)
     if found is None:
         return []
-    return [{"commit": found["commit"], "at": found["at"], **row} for row in found["figures"].get(key, ())]
+    shared = {part: found[part] for part in ("commit", "code", "at")}
+    return [row if "commit" in row else {**shared, **row} for row in found["figures"].get(key, ())]
 
 
-def unfinished(name: str, of: Sequence[str] = CODE) -> dict[str, Any] | None:
-    """The figures that a run of this very code has kept so far, where it is to be gone on with."""
+def unfinished(name: str, of: Sequence[str] | None = None) -> dict[str, Any] | None:
+    """Return the figures that a run of the same code has kept so far, if `RESUME=1` asks for them."""
     path = folder() / f"{name}.json"
     if os.environ.get("RESUME") != "1" or not path.exists():
         return None
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     figures: dict[str, Any] = found["figures"]
-    return figures if code(of) and found.get("code") == code(of) else None
+    now = code(cover_paths(name) if of is None else of)
+    return figures if now and found.get("code") == now else None
 
 
-def code(of: Sequence[str] = CODE) -> str:
-    """A digest of all code and tests, or of these files; empty where they were changed and not committed."""
-    if _git("status", "--porcelain", "--", *of):
-        return ""
-    return hashlib.sha256(_git("ls-files", "--stage", "--", *of).encode()).hexdigest()[:16]
+def cover_paths(name: str) -> list[str]:
+    """Return the cover of a proof that is being recorded."""
+    cover = cover_of(name)
+    return loaded() if cover.only_loaded else sorted(cover.paths)
+
+
+def code(of: Sequence[str] = DEFAULT.paths) -> str:
+    """Return the digest of this code; empty where it has changes that are not committed, or without git."""
+    committed, now = committed_tree(ROOT), working_tree(ROOT).digest(of)
+    return now if committed is not None and now == committed.digest(of) else ""
 
 
 def loaded() -> list[str]:
-    """The project's own modules that this process has imported, as files relative to its root."""
+    """Return the files of the project's own modules that this process has imported, relative to its root."""
     files = (
         Path(module.__file__) for module in list(sys.modules.values()) if getattr(module, "__file__", None)
     )
     own = (file.relative_to(ROOT) for file in files if file.is_relative_to(ROOT))
-    return sorted({str(file) for file in own if file.parts[0] in CODE})
+    return sorted({str(file) for file in own if file.parts[0] in ROOMS}.difference(RECORDING))
 
 
-def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _commit() -> str:
-    """The commit that ran, with a `+` where code or tests had changes, which evidence is not."""
-    return (_git("describe", "--always").strip() or "unknown") + ("" if code() else "+")
+def _state(of: Sequence[str]) -> dict[str, str]:
+    """Return commit, digest and time; a commit whose code had changes has a `+`."""
+    digest_now = code(of)
+    commit = git("describe", "--always", root=ROOT).strip()
+    state = commit + ("" if digest_now else "+") if commit else "unknown"
+    return {"commit": state, "code": digest_now, "at": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}

@@ -22,6 +22,7 @@ from tools.native_benchmarks import alone, decoded  # noqa: E402
 from tools.page_benchmarks import watched  # noqa: E402
 from tools.places import fill  # noqa: E402
 from tools.size_benchmarks import beside, sized  # noqa: E402
+from tools.staleness import commit_mark  # noqa: E402
 from tools.store_benchmarks import on_stores  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
@@ -67,7 +68,7 @@ def _right(read: Read) -> Iterator[tuple[str, str]]:
         yield (
             f"**{found['as_expected']} of {found['scenarios']}** fault scenarios end as they must",
             "real broker, Spark and Hudi; killed, paused, cut off, forged, clocks turned, disks full "
-            "([reliability](docs/reliability.md))",
+            f"([reliability](docs/reliability.md)){commit_mark(kept)}",
         )
 
 
@@ -83,7 +84,7 @@ def _fast(read: Read) -> Iterator[tuple[str, str]]:
                 f"**{best['window_rows_per_s']['median']:.1f} ×** the rate of Structured Streaming → Hudi, "
                 f"{what}",
                 f"with {best['window_cpu_us_per_row']['median']:.2f} of its CPU per row, over a whole run "
-                "([benchmarks](docs/benchmarks.md))",
+                f"([benchmarks](docs/benchmarks.md)){commit_mark(kept)}",
             )
 
 
@@ -91,10 +92,10 @@ def _fresh(read: Read) -> Iterator[tuple[str, str]]:
     kept = read("bench-freshness")
     ours = kept["figures"]["rivals"].get(OURS) if kept is not None else None
     if kept is not None and ours:
-        found = kept["figures"]
+        rate, interval_s = kept["figures"]["per_second"], kept["figures"]["interval_s"]
         yield (
             f"**{ours['p50_ms']['median'] / 1_000:.1f} s** from produced to visible, median",
-            f"{found['per_second']:,} records a second, a commit each {found['interval_s']:g} s",
+            f"{rate:,} records a second, a commit each {interval_s:g} s{commit_mark(kept)}",
         )
 
 
@@ -145,7 +146,7 @@ def _throughput(read: Read) -> list[str]:
         for rival in RIVALS:
             cells += [steady(kept, rival), ratio(kept, rival, "steady_rows_per_s")]
         cells.append(peak(kept, OURS))
-        lines.append(f"| {workload.title} | {' | '.join(cells)} |")
+        lines.append(f"| {workload.title}{commit_mark(kept)} | {' | '.join(cells)} |")
     return [*lines, *origin("narrow", read("bench-narrow"))]
 
 
@@ -161,7 +162,8 @@ def _plain_reader(read: Read) -> list[str]:
             rows, cpu = theirs[name]["steady_rows_per_s"], theirs[name]["steady_cpu_us_per_row"]
             lines.append([title, spread(rows, "{:.2f}"), spread(cpu, "{:.2f}")])
     return [
-        "With the plain reader (no C compiler at installation), narrow JSON, Lockstep is:",
+        "With the plain reader (no C compiler at installation), narrow JSON, "
+        f"Lockstep is{commit_mark(kept)}:",
         "",
         *table(("against", "× rows/s", "× CPU per row"), lines),
     ]

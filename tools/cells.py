@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tools.staleness import changed_mark
+
 NOT_YET = "not measured yet"
 OURS = "lockstep"
 
@@ -62,6 +64,6 @@ def origin(name: str, kept: Mapping[str, Any] | None) -> Iterator[str]:
         yield ""
         verdict = "" if kept["passed"] else ", **not all runs ended well**"
         yield (
-            f"`{kept['command']}`, {kept['at']}, commit `{kept['commit']}`, {kept['cpus']} processors, the "
-            f"broker beside{verdict}: [every run](evidence/bench-{name}.json)."
+            f"`{kept['command']}`, {kept['at']}, commit `{kept['commit']}`{changed_mark(kept)}, "
+            f"{kept['cpus']} processors, the broker beside{verdict}: [every run](evidence/bench-{name}.json)."
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tools.cells import NOT_YET, origin, spread, table
+from tools.staleness import changed_mark
 
 NATIVE, PLAIN = "lockstep", "lockstep-no-native"
 RATE, CPU = "steady_rows_per_s", "steady_cpu_us_per_row"
@@ -73,6 +74,6 @@ def alone(read: Callable[[str], Mapping[str, Any] | None]) -> list[str]:
         "",
         *table(("", *ALONE.values()), rows),
         "",
-        f"`{kept['command']}`, {kept['at']}, commit `{kept['commit']}`, {kept['cpus']} processors: "
-        "[the figures](evidence/bench-decoding.json).",
+        f"`{kept['command']}`, {kept['at']}, commit `{kept['commit']}`{changed_mark(kept)}, "
+        f"{kept['cpus']} processors: [the figures](evidence/bench-decoding.json).",
     ]

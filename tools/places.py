@@ -1,4 +1,8 @@
-"""Generated parts of a document that is written by hand: each stands between two comments that name it."""
+"""Generated parts of a document that is written by hand, each between two comments that name it.
+
+A part has lines of its own: `<!-- NAME: begin -->` … `<!-- NAME: end -->`. A span is within a line:
+`<!-- n:NAME -->8,000<!-- /n -->`, with `n` for its kind. Markdown shows no comments inside of code.
+"""
 
 from __future__ import annotations
 
@@ -15,3 +19,21 @@ def fill(document: str, parts: Mapping[str, Callable[[], str]], name_of_it: str)
             raise ValueError(f"{name_of_it} has no place for its {name}: {begin} … {end}")
         document = f"{around[0]}{begin}\n{part()}\n{end}{around[1]}"
     return document
+
+
+def fill_spans(document: str, kind: str, value: Callable[[str], str], name_of_it: str) -> str:
+    """Put the value of each name into every span of this kind that has the name.
+
+    Raises `ValueError` for a span without its end, and for a name that `value` does not know (`KeyError`).
+    """
+    span = re.compile(f"<!-- {kind}:([^ ]+) -->([^<]*)<!-- /{kind} -->")
+    if len(span.findall(document)) != len(re.findall(f"<!-- {kind}:", document)):
+        raise ValueError(f"{name_of_it} has a span {kind} without its end: <!-- /{kind} -->")
+
+    def filled(found: re.Match[str]) -> str:
+        try:
+            return f"<!-- {kind}:{found[1]} -->{value(found[1])}<!-- /{kind} -->"
+        except KeyError as error:
+            raise ValueError(f"{name_of_it} has a span {kind} of an unknown name: {found[1]}") from error
+
+    return span.sub(filled, document)

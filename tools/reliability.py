@@ -24,8 +24,12 @@ from tests.seeded.__main__ import recorded  # noqa: E402
 from tests.seeded.holes import Hole  # noqa: E402
 from tests.simulation.checkers import CHECKERS  # noqa: E402
 from tools.places import fill  # noqa: E402
+from tools.staleness import changed_mark, commit_mark, row_mark  # noqa: E402
+from tools.suite_numbers import number  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "reliability.md"
+Row = Mapping[str, Any]
+"""Recorded evidence, or a row of it."""
 
 RUNS: Mapping[str, str] = {
     "simulation": "Random and exhaustive schedules",
@@ -52,10 +56,24 @@ def updated(document: str) -> str:
 # --- the parts --------------------------------------------------------------------------------------
 
 
+def commands() -> str:
+    """The commands that show it again, and how much each plays."""
+    usual = f"{number('schedules')} random schedules, every seed that ever failed"
+    soak = f"{number('soak_schedules')} schedules, {number('soak_inputs')} fuzzed inputs"
+    played = {
+        "make test": f"{usual}, a selection of faults",
+        "make soak MINUTES=60": f"{soak}, faults under a continuous load",
+        "make faults CYCLES=100": "kills and pauses at protocol steps, from a seed that is printed",
+        "make spec": "the model, explored exhaustively",
+    }
+    return "\n".join(["```console", *(f"$ {one:<26} # {what}" for one, what in played.items()), "```"])
+
+
 def checkers() -> str:
     """Each invariant, the checker that watches it in the simulator, the seeded bugs that it alone finds."""
     found = _found_by()
-    lines = ["| | the simulator's checker | seeded bugs that it was the first to find |", "|---|---|---|"]
+    first = f"seeded bugs that it was the first to find{commit_mark(evidence.read('mutants'))}"
+    lines = [f"| | the simulator's checker | {first} |", "|---|---|---|"]
     for checker in sorted(CHECKERS, key=lambda one: _in_order(one.name)):
         path = f"{checker.__module__.replace('.', '/')}.py"
         bugs = ", ".join(found.get(checker.name, ())) or "–"
@@ -65,20 +83,20 @@ def checkers() -> str:
 
 def seeded() -> str:
     """The seeded bugs of the shells by what they open again, each with the tests that find it."""
-    commits = {name: one["commit"] for name, one in recorded().items()}
+    kept, known = evidence.read("seeded"), recorded()
     lines = []
     for hole in Hole:
         lines += [f"**{hole.value}**", "", "| seeded bug | found by | |", "|---|---|---|"]
         for bug in (one for one in BUGS.values() if one.hole is hole):
             tests = "; ".join(map(_linked, bug.found_by))
-            found = f"found ({commits[bug.name]})" if bug.name in commits else "not played yet"
-            lines.append(f"| {bug.says} | {tests} | {found} |")
+            lines.append(f"| {bug.says} | {tests} | {_found(known.get(bug.name), kept)} |")
         lines.append("")
     return "\n".join(lines).rstrip()
 
 
 def scenarios() -> str:
     """The catalogue of the fault tests, with what was measured when each was played last."""
+    kept = evidence.read("scenarios")
     measured = {one["name"]: one for one in evidence.rows("scenarios", "each")}
     groups: dict[str, list[Scenario]] = {}
     for scenario in load_catalogue().values():
@@ -89,7 +107,7 @@ def scenarios() -> str:
         lines += ["| what is done | what is expected | recovers within | measured |", "|---|---|---|---|"]
         for one in members:
             limit = f"{one.limit_s:g} s" if one.limit_s is not None else "–"
-            seen = _seen(measured.get(one.name), one.limit_s)
+            seen = _seen(measured.get(one.name), one.limit_s, kept)
             lines.append(f"| {one.fault} | {one.expected} | {limit} | {seen} |")
         lines.append("")
     return "\n".join(lines).rstrip()
@@ -106,8 +124,8 @@ def figures() -> str:
             continue
         verdict = "passed" if found["passed"] else "**failed**"
         lines += [
-            f"`{found['command']}`: {verdict} on {found['at']}, commit `{found['commit']}`, "
-            f"{found['cpus']} processors.",
+            f"`{found['command']}`: {verdict} on {found['at']}, commit `{found['commit']}`"
+            f"{changed_mark(found)}, {found['cpus']} processors.",
             "",
             *_table(found["figures"]),
             "",
@@ -116,6 +134,7 @@ def figures() -> str:
 
 
 PARTS: Mapping[str, Callable[[], str]] = {
+    "commands": commands,
     "checkers": checkers,
     "seeded": seeded,
     "scenarios": scenarios,
@@ -139,7 +158,12 @@ def _linked(test: str) -> str:
     return f"[{name.removeprefix('test_').replace('_', ' ')}](../{file})"
 
 
-def _seen(measured: Mapping[str, Any] | None, limit_s: float | None) -> str:
+def _found(row: Row | None, kept: Row | None) -> str:
+    """That a seeded bug of a shell was found, and its commit."""
+    return "not played yet" if row is None else f"found ({row['commit']}{row_mark(row, kept)})"
+
+
+def _seen(measured: Row | None, limit_s: float | None, kept: Row | None = None) -> str:
     """The outcome and its commit; and the limit, where the lock's time to expire was allowed on top."""
     if measured is None:
         return "not played yet"
@@ -147,7 +171,7 @@ def _seen(measured: Mapping[str, Any] | None, limit_s: float | None) -> str:
     allowed = measured.get("limit_s")
     of = f" of {allowed:g} s, the lock's expiry included" if allowed != limit_s else ""
     seen = measured["outcome"] + (f", {recovery_s:.1f} s{of}" if recovery_s is not None else "")
-    return f"{seen} ({measured['commit']})"
+    return f"{seen} ({measured['commit']}{row_mark(measured, kept)})"
 
 
 def _table(found: Mapping[str, Any]) -> Iterator[str]:

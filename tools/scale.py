@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests import evidence  # noqa: E402
 from tools.places import fill  # noqa: E402
+from tools.staleness import changed_mark, commit_mark  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "scale.md"
 LARGE = (10_000, 500)
@@ -42,12 +43,17 @@ def measured() -> str:
             f"{size['metadata_bytes'] / size['partitions']:.0f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
+    kept = evidence.read("scale")
+    if kept is not None:
+        commit = f"commit `{kept['commit']}`{changed_mark(kept)}"
+        lines += ["", f"`{kept['command']}`, {kept['at']}, {commit}, {kept['cpus']} processors."]
     return "\n".join(lines)
 
 
 def laws() -> str:
     """What grows with source partitions (P) and with workers (W), as fitted."""
-    lines = ["| | grows as | at 100,000 source partitions, 1,000 workers |", "|---|---|--:|"]
+    mark = commit_mark(evidence.read("scale"))
+    lines = [f"| | grows as{mark} | at 100,000 source partitions, 1,000 workers |", "|---|---|--:|"]
     for name, unit, value in _GROWING:
         per_partition, per_worker = _fit(value)
         at = per_partition * 100_000 + per_worker * 1_000
@@ -62,7 +68,8 @@ def messages() -> str:
     found = [s for s in _sizes() if (s["partitions"], s["workers"]) == LARGE]
     if not found:
         return "Not measured yet."
-    lines = ["| message | bytes of one transaction | share |", "|---|--:|--:|"]
+    mark = commit_mark(evidence.read("scale"))
+    lines = [f"| message | bytes of one transaction{mark} | share |", "|---|--:|--:|"]
     total = found[0]["topic_bytes"]
     for name, size_bytes in sorted(found[0]["bytes_by_message"].items(), key=lambda one: -one[1]):
         lines.append(f"| {name} | {size_bytes:,} | {100 * size_bytes / total:.0f} % |")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tools.cells import NOT_YET, OURS, origin, spread, table
+from tools.staleness import commit_mark
 
 Read = Callable[[str], Mapping[str, Any] | None]
 """The recorded evidence of a name."""
@@ -151,7 +152,8 @@ def _recovery(read: Read, store: str) -> list[str]:
         f"From a kill of the driver to the next commit on {on}: at most {max(proved):.1f} s in "
         f"{len(proved)} scenarios in which nobody had to wait for the end of its lease{lease}.",
         "",
-        f"`{kept['command']}`: [every scenario](evidence/scenarios-{store}.json){_left(kept['figures'])}.",
+        f"`{kept['command']}`: [every scenario](evidence/scenarios-{store}.json){_left(kept['figures'])}"
+        f"{commit_mark(kept)}.",
     ]
 
 

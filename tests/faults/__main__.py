@@ -119,9 +119,10 @@ def _play(
     """What each came to is kept at once, with the commit that it was played at; those of `names` anew."""
     figures = dict(so_far)
     anew = [one for one in catalogue.values() if one.name in names]
+    covers = evidence.cover_paths(EVIDENCE[store])
 
     def keep(played: Played) -> None:
-        figures[played.scenario.name] = {**played.figures(), **evidence.origin()}
+        figures[played.scenario.name] = {**played.figures(), **evidence.origin(covers)}
         each = [figures[name] for name in catalogue if name in figures]
         evidence.write(
             EVIDENCE[store],

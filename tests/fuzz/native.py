@@ -25,7 +25,6 @@ from tests.fuzz import native_seeds
 
 FOLDER = evidence.ROOT / "native" / "fuzz"
 TARGETS = tuple(native_seeds.MAKERS)
-OF = ("native", "tests/fuzz")
 SANCOV = (
     "level=4",
     "inline-8bit-counters",
@@ -138,7 +137,7 @@ def record(version: str, seconds: int, rows: Sequence[Mapping[str, Any]]) -> boo
     }
     passed = not figures["failures"]
     command = f"python -m tests.fuzz.native --seconds {seconds}"
-    evidence.write("fuzz-native", command=command, passed=passed, figures=figures, of=OF)
+    evidence.write("fuzz-native", command=command, passed=passed, figures=figures)
     return passed
 
 

@@ -76,7 +76,7 @@ def recorded() -> Mapping[str, Figures]:
 
 def keep(found: Sequence[Found], lived: Mapping[str, str], *, so_far: Mapping[str, Figures]) -> None:
     """As evidence, in the place of what was known of the same bugs."""
-    anew = {one.bug.name: {**_figures(one.bug), **evidence.origin()} for one in found}
+    anew = {one.bug.name: _figures(one.bug) for one in found}
     known = {name: row for name, row in so_far.items() if name not in lived} | anew
     each = [known[name] for name in BUGS if name in known]
     figures = {
@@ -90,7 +90,17 @@ def keep(found: Sequence[Found], lived: Mapping[str, str], *, so_far: Mapping[st
 
 
 def _figures(bug: Bug) -> Figures:
-    return {"name": bug.name, "bug": bug.says, "hole": bug.hole.value, "found_by": list(bug.found_by)}
+    covers = cover_of_bug(bug)
+    figures = {"name": bug.name, "bug": bug.says, "hole": bug.hole.value, "found_by": list(bug.found_by)}
+    return {**figures, **evidence.origin(covers), "covers": covers}
+
+
+def cover_of_bug(bug: Bug) -> list[str]:
+    """Return the files that a bug's row covers: the modules that it replaces, and those of its tests."""
+    modules = {place.partition(":")[0].replace(".", "/") for place in bug.wrong}
+    packages = {one for one in modules if (evidence.ROOT / one).is_dir()}
+    replaced = {f"{one}/__init__.py" if one in packages else f"{one}.py" for one in modules}
+    return sorted(replaced | {test.partition("::")[0] for test in bug.found_by})
 
 
 def say(line: str) -> None:

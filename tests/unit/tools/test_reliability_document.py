@@ -8,6 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from tools.staleness import without_marks
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -22,7 +24,7 @@ def generator() -> ModuleType:
 
 def test_the_documents_tables_and_figures_are_the_recorded_ones(generator: ModuleType) -> None:
     document = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    assert generator.updated(document) == document, "run `make docs`"
+    assert without_marks(generator.updated(document)) == without_marks(document), "run `make docs`"
 
 
 def test_every_numbered_invariant_has_a_checker(generator: ModuleType) -> None:
