@@ -48,7 +48,8 @@ class Spelled:
         units = _UNITS.findall(self._text)
         behind = [False, *(one.startswith("\\") for one in units)]
         spelled = "".join(
-            _unit(one, bare=bare, is_base64=self._is_base64) for one, bare in zip(units, behind, strict=False)
+            _unit(one, first=number == 0, bare=bare, is_base64=self._is_base64)
+            for number, (one, bare) in enumerate(zip(units, behind, strict=False))
         )
         return re.compile(spelled)
 
@@ -59,7 +60,10 @@ class Spelled:
         at, done, parts = text.find(self.anchor), 0, []
         while at >= 0:
             end = at + len(self.anchor) + self._after
-            found = self.pattern.search(text, max(done, at - self._before), end)
+            start = max(done, at - self._before)
+            while start > done and text[start - 1] == "\\":  # a match begins where a run of them does
+                start -= 1
+            found = self.pattern.search(text, start, end)
             if found is None:
                 at = text.find(self.anchor, at + 1)
                 continue
@@ -145,20 +149,22 @@ def _latin(text: str) -> list[bytes]:
         return []
 
 
-def _unit(unit: str, *, bare: bool, is_base64: bool) -> str:
+def _unit(unit: str, *, first: bool, bare: bool, is_base64: bool) -> str:
     """A pattern for one character, or a run of backslashes. `bare`: backslashes before it are gone already.
 
-    Each branch starts with a literal character: a search skips what none of them starts with.
+    Each branch starts with a literal character: a search skips what none of them starts with. The `first` unit
+    matches backslashes only from the start of their run: from each of them it would read the run again.
     """
+    run = r"\\(?<!\\\\)" if first else r"\\"
     character = unit[0]
     count = "" if len(unit) == 1 else f"{{{len(unit)}}}"
     byte, code = _each(character, _percent), _codes(character)
     escaped = [*code, *(_each(character, _byte))]
     entity = rf"&(?:amp;)*+(?:{_entity(character)})"
     if character == "\\":
-        inner = "|".join([*(rf"\\++{one}" for one in code), *byte, entity])
-        return rf"(?:(?:{inner}){count}|\\{{{len(unit)},}}+)"
-    branches = [*byte, rf"\\\\*+(?:{'|'.join([*escaped, *_plain(character, is_base64=is_base64)])})"]
+        inner = "|".join([*(rf"{run}\\*+{one}" for one in code), *byte, entity])
+        return rf"(?:(?:{inner}){count}|{run}\\{{{len(unit) - 1},}}+)"
+    branches = [*byte, rf"{run}\\*+(?:{'|'.join([*escaped, *_plain(character, is_base64=is_base64)])})"]
     if bare:
         branches += escaped
     if character == "&":
