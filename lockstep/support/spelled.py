@@ -152,8 +152,8 @@ def _latin(text: str) -> list[bytes]:
 def _unit(unit: str, *, first: bool, bare: bool, is_base64: bool) -> str:
     """A pattern for one character, or a run of backslashes. `bare`: backslashes before it are gone already.
 
-    Each branch starts with a literal character: a search skips what none of them starts with. The `first` unit
-    matches backslashes only from the start of their run: from each of them it would read the run again.
+    Each branch starts with a literal character: a search skips what none of them starts with. The `first`
+    unit matches backslashes only from the start of their run: from each of them it would read the run again.
     """
     run = r"\\(?<!\\\\)" if first else r"\\"
     character = unit[0]

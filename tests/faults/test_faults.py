@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_800)]
 SELECTED = [one for one in load_catalogue().values() if one.in_tests]
 SMOKE = {
     "coordinators_worker_killed_at_commit_landed_reply_lost": [pytest.mark.smoke("killed worker")],
-    "forged_messages_of_every_kind": [pytest.mark.smoke("forged control topic")],
+    "driver_killed_inside_the_table_lock": [pytest.mark.smoke("killed driver")],
 }
 """Scenarios that `make test` plays; `make test-all` plays all that are selected."""
 ON_SERVERS = (

@@ -34,9 +34,9 @@ from tests.suite.progress import Progress, readable
 from tests.suite.scheduler import Scheduler
 from tests.suite.tiers import file_of
 
-STDERR = Path("build") / "test-stderr.log"
+STDERR = Path("build", "test-stderr.log")
 """Receives what the processes and their children write outside of tests: librdkafka, Java, Python itself."""
-STDERR_SHOWN = 30
+STDERR_SHOWN = 60
 NOT_RUN_SHOWN = 200
 """Number of tests that are named one by one; of more, their files are named."""
 LINE_EVERY_S = 20.0
@@ -84,8 +84,8 @@ class Conductor:
         self._stderr: int | None = None
         self._errands: list[Errand] = []
         self._preparing: Errand | None = None
-        self._failures = 0
         self._failed: list[str] = []
+        self._crashed = False
         self._began = time.monotonic()
         self._over = threading.Event()
         self._teller = threading.Thread(target=self._tell, daemon=True)
@@ -110,9 +110,10 @@ class Conductor:
 
     def _divert_stderr(self) -> None:
         """The processes that xdist starts next inherit a file as their standard error."""
-        STDERR.parent.mkdir(exist_ok=True)
+        path = self._config.rootpath / STDERR
+        path.parent.mkdir(exist_ok=True)
         self._stderr = os.dup(2)
-        with STDERR.open("wb") as file:
+        with path.open("wb") as file:
             os.dup2(file.fileno(), 2)
 
     def pytest_xdist_make_scheduler(self) -> Scheduler:
@@ -174,9 +175,9 @@ class Conductor:
         if report.failed:
             self._say(f"FAILED {report.nodeid} ({report.when})")
             self._failed.append(report.nodeid)
-            self._failures += 1
-            if self._failures == self._config.getoption("maxfail"):
-                self._stop(f"stopping after {self._failures} failures")
+            self._crashed |= "crashed while running" in str(report.longrepr)
+            if len(self._failed) == self._config.getoption("maxfail"):
+                self._stop(f"stopping after {len(self._failed)} failures")
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
@@ -204,6 +205,7 @@ class Conductor:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """After xdist has ended its processes."""
         self._over.set()
+        loops_s = self._busy.close()
         for errand in self._errands:
             errand.close()
         left = sweep(self._run, patience_s=PATIENCE_S if exitstatus == 0 else 0.0)
@@ -215,7 +217,7 @@ class Conductor:
         elif exitstatus == 0 and self._scheduler is not None and self._scheduler.plan is not None:
             seconds = {self._numbers[nodeid]: one for nodeid, one in self._timing.by_test.items()}
             took.write(self._scheduler.plan.tests, seconds)
-        self._used_s = cpu_s() - self._busy.close()
+        self._used_s = cpu_s() - loops_s
         self._wall_s = time.monotonic() - self._began
         if exitstatus == 0 and (name := self._config.getoption("record_as")):
             timing.write(name, self._timing.figures(self._wall_s, self._used_s))
@@ -241,8 +243,8 @@ class Conductor:
             pytest_ = shlex.join([os.path.relpath(sys.executable), "-m", "pytest"])
             for nodeid in dict.fromkeys(self._failed):
                 write(f"{pytest_} {shlex.quote(nodeid)}")
-        if "crashed while running" in str(self._reporter.stats.get("failed", "")):
-            lines = STDERR.read_text(errors="replace").splitlines()[-STDERR_SHOWN:]
+        if self._crashed:
+            lines = (self._config.rootpath / STDERR).read_text(errors="replace").splitlines()[-STDERR_SHOWN:]
             self._reporter.section(f"the end of {STDERR}")
             for line in lines:
                 write(line)

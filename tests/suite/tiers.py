@@ -27,7 +27,7 @@ SMOKE_SUBJECTS: Mapping[str, int] = {
     "s3": 1,
     "avro": 1,
     "killed worker": 1,
-    "forged control topic": 1,
+    "killed driver": 1,
     "page": 1,
 }
 """Number of tests for each subject."""

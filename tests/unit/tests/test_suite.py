@@ -123,6 +123,43 @@ def test_a_run_that_is_asked_to_end_leaves_no_process_behind(tmp_path: Path) -> 
     assert not [pid for pid in left if alive(int(pid))]
 
 
+SLOW = "import time\nimport pytest\ndef test_slow(): time.sleep(2)\n"
+MANY = "@pytest.mark.parametrize('n', range(5))\ndef test_many(n): pass\n"
+NOISE = "import atexit, os\natexit.register(os.write, 2, b'a line of librdkafka\\n')\n"
+
+
+def test_once_the_time_is_up_no_test_starts_and_those_left_are_named(tmp_path: Path) -> None:
+    code, said = play(tmp_path, {"a": SLOW + MANY, "b": SLOW + MANY}, "--stop-after", "1")
+    assert code == 0, said
+    assert "time was up: 8 tests did not run" in said
+    assert {f"test_{file}.py::test_many[4]" for file in "ab"} <= set(said.splitlines())
+    assert "4 passed" in said.splitlines()[-1]
+
+
+def test_a_failure_is_followed_by_the_command_that_repeats_it(tmp_path: Path) -> None:
+    _, said = play(tmp_path, {"a": FAIL})
+    assert any(line.endswith("-m pytest test_a.py::test_fails") for line in said.splitlines()), said
+
+
+def test_what_processes_write_outside_of_tests_is_kept_in_a_file(tmp_path: Path) -> None:
+    code, said = play(tmp_path, {"a": NOISE + PASS})
+    assert code == 0 and "librdkafka" not in said, said
+    assert "a line of librdkafka" in (tmp_path / "build" / "test-stderr.log").read_text()
+
+
+def test_the_end_of_that_file_is_shown_where_a_process_died(tmp_path: Path) -> None:
+    _, said = play(tmp_path, {"a": "import os\ndef test_dies(): os.abort()\n"}, "-s")
+    assert "the end of build/test-stderr.log" in said and "Aborted" in said, said
+
+
+def test_busy_loops_run_at_the_same_time_and_are_neither_left_behind_nor_counted(tmp_path: Path) -> None:
+    code, said = play(tmp_path, {"a": SLOW}, "--busy", "2", "--profile")
+    assert code == 0, said
+    used = re.search(r"([\d.]+) CPU minutes", said)
+    assert used and float(used[1]) < 0.05, "two loops for more than two seconds are 0.07 minutes"
+    assert re.search(r"gw\d +1 ", said) and "longest files" in said
+
+
 @pytest.mark.parametrize("option", ["--beside", "--before-parts"])
 def test_what_runs_beside_the_tests_has_to_succeed(tmp_path: Path, option: str) -> None:
     complaint = tmp_path / "complaint"
