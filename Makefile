@@ -45,6 +45,7 @@ demo-cdc: $(INSTALLED)  ## Debezium's change events: upserts, deletes, a compact
 
 .PHONY: check test test-all test-slice nightly
 check: lint  ## Under a minute: lint, types, consistency, and the unit tests of the packages that changed
+	@$(PYTHON) -m tools.proofs --brief
 	@$(PYTEST) $(CHECK_TIER) --changed --stop-after 40 --maxfail 20 --beside $(VENV)/bin/mypy tests/unit
 test: lint  ## Ten minutes: what every change has to pass. It runs a test for each seeded bug
 	@$(PYTEST) $(TEST_TIER) --maxfail 20 --record-as test $(PREPARED) $(TESTS)
@@ -104,8 +105,10 @@ soak-faults: $(INSTALLED)
 	@$(PYTHON) -m tests.faults.soak --minutes $(MINUTES)
 
 .PHONY: mutants
-mutants: $(INSTALLED)  ## Put each seeded bug in: how many schedules it takes to find it, or which tests do, of the shells
-	@status=0; $(PYTHON) -m tests.simulation.mutants || status=1; $(PYTHON) -m tests.seeded || status=1; exit $$status
+mutants: $(INSTALLED)  ## Put each seeded bug in and find it; TIER=test: by the tests that `make test` runs, alone
+	@status=0; for bugs in simulation.mutants seeded; do \
+	  $(PYTHON) -m tests.$$bugs $(if $(TIER),--tier $(TIER)) || status=1; \
+	done; exit $$status
 
 .PHONY: spec
 spec: $(INSTALLED)  ## The model of the protocol, explored exhaustively by spin

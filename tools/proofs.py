@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,6 +93,15 @@ def format_list(proofs: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def format_names(proofs: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a paragraph that only names the stale ones of these proofs."""
+    names = [one.name for one in find_stale_proofs(proofs)]
+    text = f"{len(names)} of {len(proofs)} recorded proofs are older than their code"
+    return textwrap.fill(
+        f"{text}: {', '.join(names)}. Details: {COMMAND}" if names else f"{text}.", width=110
+    )
+
+
 def describe_failures(proofs: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> list[str]:
     """Return a sentence for each of these proofs that is not shown to be of the code as it is."""
     sentences = []
@@ -110,6 +120,7 @@ def describe_failures(proofs: Mapping[str, Mapping[str, Any]], names: Iterable[s
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__.partition("\n")[0])
     parser.add_argument("--must", metavar="NAME", nargs="+", default=[], help="fail if one of these is stale")
+    parser.add_argument("--brief", action="store_true", help="only name them")
     asked = parser.parse_args(arguments)
     proofs = read_proofs()
     if strange := sorted(set(asked.must) - proofs.keys()):
@@ -118,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sentences = describe_failures(proofs, asked.must)
         sys.stderr.write("".join(f"{one}\n" for one in sentences))
         return 1 if sentences else 0
-    sys.stdout.write(f"{format_list(proofs)}\n")
+    sys.stdout.write(f"{format_names(proofs) if asked.brief else format_list(proofs)}\n")
     return 0
 
 

@@ -1,22 +1,26 @@
 """`python -m tests.seeded` puts each seeded bug of the shells in and plays the tests that must find it.
 
 `python -m tests.seeded NAME …` plays these alone, `--new` those that are not on record, and puts them there.
-`--list` names all.
+`--list` names all. `--tier test` proves that `make test` alone catches each of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tests import evidence
 from tests.seeded import BUGS
 from tests.seeded.base import Bug
 from tests.seeded.play import Found, NotFound, find_by, must_pass
+from tests.suite.tiers import Tier
 
 COMMAND = "python -m tests.seeded"
+TIER = Tier.TEST
+MAKE_TEST = (Tier.CHECK, Tier.TEST)
+"""Tiers that `make test` runs."""
 Figures = dict[str, Any]
 """Of one bug, as the evidence has it."""
 
@@ -25,6 +29,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", help="of the bugs to play; by default all")
     parser.add_argument("--new", action="store_true", help="those that are not on record")
+    parser.add_argument("--tier", choices=[TIER], help="all, by the tests of `make test` alone")
     parser.add_argument("--list", action="store_true", help="names all, and plays none")
     asked = parser.parse_args()
     if strange := set(asked.names) - BUGS.keys():
@@ -33,6 +38,8 @@ def main() -> int:
         for bug in BUGS.values():
             say(f"{bug.name:<44} {bug.says}")
         return 0
+    if asked.tier:
+        return find_by_tier()
     known = recorded()
     bugs = [bug for bug in BUGS.values() if not asked.new or bug.name not in known]
     if asked.names:
@@ -48,13 +55,28 @@ def main() -> int:
     return 1 if lived else 0
 
 
-def find_all(bugs: Sequence[Bug]) -> tuple[list[Found], dict[str, str]]:
+def find_by_tier() -> int:
+    """Put in each bug and run only the tests of it that `make test` runs. Return the exit code."""
+    found, lived = find_all([*BUGS.values()], tiers=MAKE_TEST)
+    figures = {
+        "bugs": len(BUGS),
+        "found": len(found),
+        "each": [{"name": one.bug.name, "said": one.said} for one in found],
+        "not_found": list(lived.values()),
+    }
+    command = f"{COMMAND} --tier {TIER}"
+    say(str(evidence.write("tier-shells", command=command, passed=not lived, figures=figures)))
+    say(f"make test catches {len(found)} of {len(BUGS)}")
+    return 1 if lived else 0
+
+
+def find_all(bugs: Sequence[Bug], *, tiers: Collection[Tier] = ()) -> tuple[list[Found], dict[str, str]]:
     """Those that were found, and by name why others were not; a line for each."""
     found: list[Found] = []
     lived: dict[str, str] = {}
     for bug in bugs:
         try:
-            one = find_by(bug)
+            one = find_by(bug, tiers=tiers)
         except NotFound as error:
             lived[bug.name] = str(error)
             say(f"NOT FOUND: {error}")

@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.seeded.base import NAME, NOTES, Bug, Note, find
 from tests.seeded.plugin import KEPT
+from tests.suite.tiers import Tier
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = Path(__file__).with_name("site")
@@ -63,11 +64,15 @@ class Found:
     took_s: float
 
 
-def play(tests: Collection[str], bug: Bug | None = None) -> Played:
-    """These tests, with the bug or as everything is. Raises `NotFound` where they could not be played."""
+def play(tests: Collection[str], bug: Bug | None = None, *, tiers: Collection[Tier] = ()) -> Played:
+    """These tests, with the bug or as everything is. Raises `NotFound` where they could not be played.
+
+    `tiers`: leave out the tests of other tiers.
+    """
     with tempfile.TemporaryDirectory(prefix="lockstep-seeded-") as folder:
         kept, notes = Path(folder, "kept.json"), Path(folder, "notes")
-        options = (*("-q", "-p", "tests.seeded.plugin"), *("-p", "no:cacheprovider"))
+        options = [*("-q", "-p", "tests.seeded.plugin"), *("-p", "no:cacheprovider")]
+        options += ["-p", "tests.suite.plugin", *(word for tier in tiers for word in ("--tier", tier))]
         try:
             done = subprocess.run(
                 [sys.executable, "-m", "pytest", *options, *tests],
@@ -108,10 +113,13 @@ def _environment(bug: Bug | None, kept: Path, notes: Path) -> dict[str, str]:
     return known if bug is None else {**known, NAME: bug.name, NOTES: str(notes)}
 
 
-def find_by(bug: Bug) -> Found:
-    """Play its tests with the bug. Raises `NotFound` unless each of them finds it."""
+def find_by(bug: Bug, *, tiers: Collection[Tier] = ()) -> Found:
+    """Play its tests with the bug. Raises `NotFound` unless each of them finds it.
+
+    `tiers`: the tests of other tiers do not count.
+    """
     began = time.monotonic()
-    said = judged(bug, play(bug.found_by, bug))
+    said = judged(bug, play(bug.found_by, bug, tiers=tiers))
     return Found(bug, said, time.monotonic() - began)
 
 

@@ -55,6 +55,14 @@ def test_stale_proofs_are_listed_with_what_records_them_again(capsys: pytest.Cap
     assert count == "3 of 4 recorded proofs are older than their code."
 
 
+def test_a_brief_list_only_names_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert proofs.main(["--brief"]) == 0
+    said = capsys.readouterr().out.split()
+    assert " ".join(said) == (
+        "3 of 4 recorded proofs are older than their code: lost, rows, table. Details: python -m tools.proofs"
+    )
+
+
 def test_a_proof_that_must_be_current_fails_if_it_is_stale(capsys: pytest.CaptureFixture[str]) -> None:
     assert proofs.main(["--must", "native"]) == 0
     assert proofs.main(["--must", "native", "table"]) == 1
