@@ -178,6 +178,7 @@ docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs f
 	@$(PYTHON) tools/reliability.py
 	@$(PYTHON) tools/scale.py
 	@$(PYTHON) tools/benchmarks.py
+	@$(PYTHON) tools/suite_times.py
 	@$(PYTHON) -m tools.suite_numbers
 	@$(PYTHON) tools/metrics.py
 	@$(PYTHON) tools/dashboard.py
