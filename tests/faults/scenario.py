@@ -4,7 +4,7 @@ A scenario is a row: its name, its two sentences, its configuration, its limit, 
 world and returns what it measured. Most rows act by a function that many share (of `acts`, `kills`, `pauses`,
 `upkeep_blows`), with what is their own bound to it; one that is like no other is a function of its own, under
 `@scenario` or named by its row. The catalogue is what `docs/reliability.md` lists, `make faults` draws from
-and `make test` takes a few of.
+and `make test-all` takes a few of.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Scenario:
     limit_s: float | None = None
     """Of `Outcome.recovery_s`."""
     in_tests: bool = False
-    """`make test` plays it too."""
+    """`make test-all` plays it too."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Of the pipeline's configuration, from the beginning."""
     upserts: Mapping[str, str] | None = None

@@ -214,6 +214,13 @@ class Conductor:
             lines = (f"{process.pid}: {process.command[:500]}" for process in left)
             self._error("the end", "processes were left behind:\n" + "\n".join(lines))
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        elif (
+            exitstatus == 0
+            and self._scheduler is not None
+            and self._scheduler.not_run
+            and not self._timing.count
+        ):
+            session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
         elif exitstatus == 0 and self._scheduler is not None and self._scheduler.plan is not None:
             seconds = {self._numbers[nodeid]: one for nodeid, one in self._timing.by_test.items()}
             took.write(self._scheduler.plan.tests, seconds)
