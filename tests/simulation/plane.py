@@ -425,7 +425,7 @@ class Plane:
         """Of rows, and of those the ones whose event time counts."""
         before = self._times.get(partition, EventTimes(partition=partition, greatest_ms=None))
         timed = [o for o in offsets if event_time_ms(partition, o) is not None]
-        times = [event_time_ms(partition, o) or 0 for o in timed if not is_absurd(o)]
+        times = [at for o in timed if not is_absurd(o) and (at := event_time_ms(partition, o)) is not None]
         late_ms = self._watermark_ms
         if timed:
             known = times if before.greatest_ms is None else [before.greatest_ms, *times]

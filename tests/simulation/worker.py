@@ -175,7 +175,9 @@ class Worker(Clocked):
 
     def prove(self, answer: Callable[[bool], None]) -> None:
         """A synchronous commit of what the table holds: only the group's real member succeeds."""
-        committed = self._committed() or self.world.group.offsets
+        committed = self._committed()
+        if committed is None:
+            committed = self.world.group.offsets
         ok = self.first in self.plane.positions and self.world.group.commit(
             self, self.first, committed.get(self.first, 0)
         )
