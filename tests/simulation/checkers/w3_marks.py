@@ -57,11 +57,12 @@ class MarksAreOfTheRows(Checker):
 
     def _times(self, r: Range, state: TableState) -> tuple[list[int], list[int]]:
         """Those that must count, and with them those that compaction may have taken before they were read."""
-        log, compacted = self.world.log, self.world.log.compacted.get(r.partition, ())
+        log, partition = self.world.log, r.partition
+        compacted, bad = log.compacted.get(partition, ()), log.bad.get(partition)
         sure, perhaps = [], []
-        for offset in log.between(r.partition, r.start, r.next, state.lost):
-            at_ms = event_time_ms(r.partition, offset)
-            if at_ms is None or is_absurd(offset) or log.is_bad(r.partition, offset):
+        for offset in log.between(partition, r.start, r.next, state.lost):
+            at_ms = event_time_ms(partition, offset)
+            if at_ms is None or is_absurd(offset) or (bad and log.is_bad(partition, offset)):
                 continue
             perhaps.append(at_ms)
             if offset not in compacted:
