@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,17 @@ def points(numbers: list[int]) -> Found:
     return {"failed": failed, "events": events, "spots": sorted(spots)}
 
 
+def mutant(name: str) -> Found:
+    """Search for one seeded bug from the first schedule on."""
+    from tests.simulation.mutants import MUTANTS
+    from tests.simulation.mutants.search import NotFound, find
+
+    try:
+        return {"found": asdict(find(MUTANTS[name], after_each=gc.collect))}
+    except NotFound as error:
+        return {"lived": str(error)}
+
+
 def crash() -> Found:
     """For the crew's own test."""
     os._exit(3)
@@ -215,7 +227,9 @@ def keep_modules() -> None:
     gc.freeze()
 
 
-TASKS: dict[str, Callable[..., Found]] = {f.__name__: f for f in (schedules, digests, points, crash, hang)}
+TASKS: dict[str, Callable[..., Found]] = {
+    f.__name__: f for f in (schedules, digests, points, mutant, crash, hang)
+}
 
 
 def main() -> int:
