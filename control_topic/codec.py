@@ -83,6 +83,8 @@ __all__ = [
     "partitions_to_proto",
     "ranges_from_proto",
     "ranges_to_proto",
+    "read_body",
+    "read_envelope",
     "run_named",
     "write_status_from_proto",
     "write_status_to_proto",
@@ -159,26 +161,12 @@ class MessageDecoder:
             raise Malformed("a record without a value")
         if len(raw) > RAW_BYTES_MAX:
             raise Malformed(f"a record of {len(raw)} bytes, at most {RAW_BYTES_MAX} are read")
-        envelope = _parse(pb.Envelope, raw)
-        _check_envelope(envelope)
-        if envelope.version != PROTOCOL_VERSION:
-            raise Malformed(f"protocol version {envelope.version}, this Lockstep reads {PROTOCOL_VERSION}")
-        part = Part(
-            pipeline=envelope.pipeline,
-            run=envelope.run,
-            incarnation=envelope.incarnation,
-            digest=envelope.digest,
-            part=envelope.part,
-            parts=envelope.parts,
-            payload=envelope.body,
-        )
+        envelope, part = self._read_envelope(raw)
         body = self.joiner.add(part)
         if body is None:
             return Incomplete(part.part, part.parts)
         check_size(body)
         self.bodies_bytes += len(body)
-        read = _body_from_proto(_parse(pb.Body, body))
-        _check_names(read)
         return Message(
             version=envelope.version,
             pipeline=envelope.pipeline,
@@ -188,8 +176,39 @@ class MessageDecoder:
             incarnation=envelope.incarnation,
             sequence=envelope.sequence,
             sent_at_ms=envelope.sent_at_ms,
-            body=read,
+            body=self._read_body(body),
         )
+
+    def _read_envelope(self, raw: bytes) -> tuple[pb.Envelope, Part]:
+        return read_envelope(raw)
+
+    def _read_body(self, raw: bytes) -> Body:
+        return read_body(raw)
+
+
+def read_envelope(raw: bytes) -> tuple[pb.Envelope, Part]:
+    """A record's envelope, and the part of a body that it carries. Raises `Malformed`."""
+    envelope = _parse(pb.Envelope, raw)
+    _check_envelope(envelope)
+    if envelope.version != PROTOCOL_VERSION:
+        raise Malformed(f"protocol version {envelope.version}, this Lockstep reads {PROTOCOL_VERSION}")
+    part = Part(
+        pipeline=envelope.pipeline,
+        run=envelope.run,
+        incarnation=envelope.incarnation,
+        digest=envelope.digest,
+        part=envelope.part,
+        parts=envelope.parts,
+        payload=envelope.body,
+    )
+    return envelope, part
+
+
+def read_body(raw: bytes) -> Body:
+    """A whole body. Raises `Malformed`."""
+    read = _body_from_proto(_parse(pb.Body, raw))
+    _check_names(read)
+    return read
 
 
 def _check_envelope(of: Message | pb.Envelope) -> None:

@@ -47,6 +47,9 @@ class RunMode(Enum):
     STOP = "stop"
     PAUSE = "pause"
 
+    __hash__ = object.__hash__
+    """By identity, as they are compared: Enum's own is a Python function, called at every report."""
+
 
 # --- events -----------------------------------------------------------------------------------
 

@@ -66,26 +66,28 @@ class Participant:
 
         Raises `IllegalEvent` on a shell's bug, `IllegalStep` on one of the core's own.
         """
-        self.machine.out = []
+        machine = self.machine
+        machine.out = []
         kind = type(event.message.body) if isinstance(event, Received) else type(event)
-        if kind not in TABLE[self.state]:
-            raise IllegalEvent(f"{kind.__name__} in {self.state.name}")
-        if isinstance(event, Received) and not self._concerns_us(event):
-            return self.machine.out
-        if isinstance(event, OffsetsFetched | Flushed):
-            self.machine.answered(event.call)
-        self._follow(TABLE[self.state][kind], event, kind)
-        return self.machine.out
+        if kind not in TABLE[machine.state]:
+            raise IllegalEvent(f"{kind.__name__} in {machine.state.name}")
+        if isinstance(event, Received):
+            if not self._concerns_us(event):
+                return machine.out
+        elif isinstance(event, (OffsetsFetched, Flushed)):
+            machine.answered(event.call)
+        self._follow(TABLE[machine.state][kind], event, kind)
+        return machine.out
 
     def _follow(self, step: Step, event: Event, kind: type[Any]) -> None:
         if step.method == IGNORED:
             return
-        before = self.state
+        before = self.machine.state
         method = self._methods.get(step.method)
         if method is None:
             method = self._methods[step.method] = attrgetter(step.method)(self)
         method(event)
-        after = self.state
+        after = self.machine.state
         if after is not before and after not in step.to:
             raise IllegalStep(f"{kind.__name__} led from {before.name} to {after.name}")
 

@@ -226,5 +226,4 @@ def _flatten_witnesses(
     return witnesses
 
 
-def _dump(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
+_dump = json.JSONEncoder(separators=(",", ":")).encode

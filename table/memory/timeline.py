@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from control_topic.messages import DataFile
@@ -85,8 +86,8 @@ class MemoryTimeline:
     @property
     def completed(self) -> list[MemoryInstant]:
         """Completed instants, as a timeline lists them: by completion time."""
-        done = (instant for instant in self.instants.values() if instant.complete)
-        return sorted(done, key=lambda instant: (instant.completed_at, instant.time))
+        done = [one for one in self.instants.values() if one.phase is InstantPhase.COMPLETED]
+        return sorted(done, key=_completion)
 
     def newest_time(self) -> str:
         """The greatest time that anything on the timeline bears, empty where there is nothing."""
@@ -171,6 +172,9 @@ class MemoryTimeline:
         for instant in reversed(self.completed):
             if instant.state is not None and instant.state.pipeline == pipeline:
                 yield instant.state
+
+
+_completion = attrgetter("completed_at", "time")
 
 
 def spelled(time_ms: int) -> str:

@@ -69,11 +69,13 @@ def answers(
         method: Callable[Concatenate[S, P], Answer],
     ) -> Callable[Concatenate[S, P], Answer]:
         names = tuple(signature(method).parameters)[1:]
+        told = [(place, name) for place, name in enumerate(names) if name in FIELDS]
 
         @wraps(method)
         def answering(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Answer:
-            given = {**dict(zip(names, args, strict=False)), **kwargs}
-            with about(**{name: given[name] for name in FIELDS if name in given}):
+            given = {name: args[place] for place, name in told if place < len(args)}
+            given.update({name: kwargs[name] for _, name in told if name in kwargs})
+            with about(**given):
                 return answered(self, *args, **kwargs)
 
         def answered(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Answer:
@@ -173,7 +175,8 @@ class Answering:
     def _see(self, newest: TableState | None) -> None:
         if newest is None:
             return
-        self.view = replace(self.view, newest=newest)
+        if newest is not self.view.newest:
+            self.view = replace(self.view, newest=newest)
         with self._guard:
             self._ledger.saw(newest)
 

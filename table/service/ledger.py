@@ -338,9 +338,8 @@ class Ledger(Epochs):
         """
         if coordinator_state not in SILENT_STATES:
             self._answered_at_ms = now_ms
-        signals = self._signals(now_ms, coordinator_state)
         for signal, mode in TRANSITIONS[self._mode]:
-            if signals[signal]:
+            if self._holds(signal, now_ms, coordinator_state):
                 self._mode, self._mode_since_ms, self._answered_at_ms = mode, now_ms, now_ms
                 break
         return Directive(
@@ -351,24 +350,37 @@ class Ledger(Epochs):
             controls=self.orders.controls(now_ms),
         )
 
-    def _signals(self, now_ms: int, coordinator_state: str) -> Mapping[Signal, bool]:
-        in_mode_ms = now_ms - self._mode_since_ms
-        drained = coordinator_state in DRAINED_STATES or not self.epoch  # nobody ever opened anything
-        silent_ms = now_ms - self._answered_at_ms
-        overdue = in_mode_ms > self._limits.drain_ms or silent_ms > self._limits.drain_silence_ms
+    def _holds(self, signal: Signal, now_ms: int, coordinator_state: str) -> bool:
+        """Whether this signal is given."""
         pending = bool(self._halt_reason)
-        return {
-            Signal.HALT_NOW: pending and not self._halt_drains,
-            Signal.DRAIN_WANTED: pending or self._stop is not None,
-            Signal.DRAINED: drained and not pending,
-            Signal.DRAINED_POISON: drained and pending,
-            Signal.DRAIN_OVERDUE: overdue and not pending,
-            Signal.DRAIN_OVERDUE_POISON: overdue and pending,
-            Signal.ANNOUNCED: coordinator_state == "halted",
-            Signal.HALT_OVERDUE: in_mode_ms > self._limits.halt_ms,
-            Signal.PAUSE_WANTED: self.orders.paused is not None,
-            Signal.RESUME_WANTED: self.orders.paused is None,
-        }
+        match signal:
+            case Signal.HALT_NOW:
+                return pending and not self._halt_drains
+            case Signal.DRAIN_WANTED:
+                return pending or self._stop is not None
+            case Signal.DRAINED:
+                return not pending and self._is_drained(coordinator_state)
+            case Signal.DRAINED_POISON:
+                return pending and self._is_drained(coordinator_state)
+            case Signal.DRAIN_OVERDUE:
+                return not pending and self._drains_too_long(now_ms)
+            case Signal.DRAIN_OVERDUE_POISON:
+                return pending and self._drains_too_long(now_ms)
+            case Signal.ANNOUNCED:
+                return coordinator_state == "halted"
+            case Signal.HALT_OVERDUE:
+                return now_ms - self._mode_since_ms > self._limits.halt_ms
+            case Signal.PAUSE_WANTED:
+                return self.orders.paused is not None
+            case Signal.RESUME_WANTED:
+                return self.orders.paused is None
+
+    def _is_drained(self, coordinator_state: str) -> bool:
+        return coordinator_state in DRAINED_STATES or not self.epoch  # no coordinator ever opened anything
+
+    def _drains_too_long(self, now_ms: int) -> bool:
+        in_mode_ms, silent_ms = now_ms - self._mode_since_ms, now_ms - self._answered_at_ms
+        return in_mode_ms > self._limits.drain_ms or silent_ms > self._limits.drain_silence_ms
 
     def outcome(self) -> RunOutcome | None:
         """How the run ended, None before the mode is STOP."""

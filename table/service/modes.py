@@ -17,7 +17,7 @@ from table.service.calls import RunMode
 
 
 class Signal(Enum):
-    """What can move the mode on. Each has a predicate in `Ledger._signals`."""
+    """What can move the mode on. `Ledger._holds` says of each whether it is given."""
 
     HALT_NOW = "a halt that does not wait for a drain"
     DRAIN_WANTED = "a stop was asked for, the targets are reached, or a record is poison"

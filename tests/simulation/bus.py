@@ -8,7 +8,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from control_topic.codec import MessageDecoder, Unreadable, encode
+from control_topic.codec import MessageDecoder, Unreadable, encode, read_body, read_envelope
 from control_topic.messages import (
     AckCommit,
     Body,
@@ -18,6 +18,8 @@ from control_topic.messages import (
     StartCommit,
     WriteStatus,
 )
+from control_topic.parts import Part
+from control_topic.stubs import control_pb2 as pb
 from control_topic.trust import Trust, mark
 from tests.simulation.clocked import Clocked
 from tests.simulation.scheduler import Channel, Process
@@ -48,6 +50,7 @@ class Record(NamedTuple):
     message: Message
 
 
+@lru_cache(maxsize=100)
 def key_of(run: str) -> bytes:
     """The key that a run's driver draws. Nobody else in the world can know it."""
     return sha256(run.encode()).digest()
@@ -62,6 +65,21 @@ class ReadersTrust(Trust):
 
     def _mark(self, raw: bytes) -> bytes:
         return mark_once(self.key, raw)
+
+
+read_envelope_once = lru_cache(maxsize=1_000)(read_envelope)
+read_body_once = lru_cache(maxsize=1_000)(read_body)
+"""The same functions, computed once: every reader of a run decodes every record."""
+
+
+class ReadersDecoder(MessageDecoder):
+    """Production's, where the readers of a world share what is the same for all of them. Each joins parts."""
+
+    def _read_envelope(self, raw: bytes) -> tuple[pb.Envelope, Part]:
+        return read_envelope_once(raw)
+
+    def _read_body(self, raw: bytes) -> Body:
+        return read_body_once(raw)
 
 
 def stand_in(message: Message) -> bytes:
@@ -160,17 +178,18 @@ class Bus:
     def _produce(self, record: Record, sender: Sender) -> None:
         message = record.message
         chance, faults = self._chance, self._world.faults
-        if chance.of(faults.message_lost) and not isinstance(message.body, RunAnnounce):
+        lost, delayed, repeated = faults.message_lost, faults.message_delayed, faults.message_repeated
+        if lost and chance.of(lost) and not isinstance(message.body, RunAnnounce):
             self._world.note("bus", "lost", message)
             return
-        delay_ms = chance.upto(2_000) if chance.of(faults.message_delayed) else chance.upto(15)
+        delay_ms = chance.upto(2_000) if delayed and chance.of(delayed) else chance.upto(15)
         self._scheduler.through(sender.channel, delay_ms, None, self._append, record, sender)
-        if chance.of(faults.message_repeated):
+        if repeated and chance.of(repeated):
             self._scheduler.at(delay_ms + chance.upto(6_000), None, self._append, record, sender)
 
     def attach(self, process: Process, hear: Callable[[Message], None], trust: Trust | None = None) -> Reader:
         """A new reader begins with the tail of what is there."""
-        reader = Reader(process, hear, MessageDecoder(self._world.cores.assembler()), trust)
+        reader = Reader(process, hear, ReadersDecoder(self._world.cores.assembler()), trust)
         self.readers = [r for r in self.readers if r.process.alive]
         self.readers.append(reader)
         self._replay(reader)
@@ -272,8 +291,8 @@ class Bus:
         return sender.dies_with_process
 
     def _deliver_later(self, reader: Reader, record: Record, offset: int) -> None:
-        slow = self._chance.of(self._world.faults.reader_slow)
-        delay_ms = self._chance.upto(1_500) if slow else READ_MS
+        slow = self._world.faults.reader_slow
+        delay_ms = self._chance.upto(1_500) if slow and self._chance.of(slow) else READ_MS
         due_ms = self._scheduler.now_ms + delay_ms
         waiting = reader.waiting
         if not waiting:
@@ -283,10 +302,10 @@ class Bus:
         waiting.append((due_ms, record, offset, self._life))
 
     def _read(self, reader: Reader) -> None:
-        waiting, now_ms = reader.waiting, self._scheduler.now_ms
+        waiting, now_ms, deliver = reader.waiting, self._scheduler.now_ms, self._deliver
         while waiting and waiting[0][0] <= now_ms:
             _due_ms, record, offset, life = waiting.popleft()
-            self._deliver(reader, record, offset, life)
+            deliver(reader, record, offset, life)
         if waiting:
             self._scheduler.at(waiting[0][0] - now_ms, reader.process, self._read, reader)
 
@@ -306,7 +325,9 @@ class Bus:
         return True
 
     def _deliver(self, reader: Reader, record: Record, offset: int, life: int) -> None:
-        if not self._reaches(reader, offset, life):
+        if life == self._life == reader.life and offset >= reader.position >= self._low:
+            reader.position = offset + 1
+        elif not self._reaches(reader, offset, life):
             return
         trust = reader.trust
         if trust is not None and not trust.authentic(record.raw, record.mac):

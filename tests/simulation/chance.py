@@ -71,6 +71,7 @@ class Chance:
         self._streams: dict[str, Random] = {}
         self._counts: dict[str, int] = {}
         self._draw = self.random.random
+        self._bits = self.random.getrandbits
 
     def limit(self, *, salt: int, only: frozenset[str] | None) -> None:
         """From here on draw otherwise (`salt`), and let only these kinds or faults occur (None: all)."""
@@ -92,6 +93,7 @@ class Chance:
         return True
 
     def upto(self, most: int) -> int:
+        """From 0 to `most`, both included."""
         return int(self._draw() * (most + 1))
 
     def between(self, least: int, most: int) -> int:
@@ -110,7 +112,7 @@ class Chance:
         return gap_ms
 
     def hex(self) -> str:
-        return f"{self.random.getrandbits(64):016x}"
+        return self._bits(64).to_bytes(8, "big").hex()
 
     def _allowed(self, kind: str) -> bool:
         """Count this occurrence of a fault; False where it is not one of those allowed."""

@@ -126,10 +126,13 @@ class Claims:
         if self._stopped:
             return
         if not self._ended:
-            self._inbox.append(lambda: ev.Tick(**self._stamp()))
+            self._inbox.append(self._make_tick)
             self._drain()
         tick_ms = self._world.tick_ms
         self._world.scheduler.at(self._world.chance.between(tick_ms // 2, tick_ms), self._worker, self._tick)
+
+    def _make_tick(self) -> ev.Tick:
+        return ev.Tick(now_ms=self._now(), nonce=self._nonce(), wall_ms=self._worker.wall_ms())
 
     def _offer(self, make: Callable[[], ev.Event]) -> None:
         if self._stopped or self._ended:
@@ -153,20 +156,28 @@ class Claims:
     def _feed(self, event: ev.Event) -> bool:
         """Whether everything that the event caused is done."""
         core, world = self.core, self._world
-        before = core.state
+        machine = core.machine
+        before = machine.state
         actions = core.handle(event)
-        told = bool(actions) or core.state is not before
-        if world.transcript.recording and told and not isinstance(event, ev.Tick):
-            world.note(self._name, "hears", event.message if isinstance(event, ev.Received) else event)
-        if core.state is not before:
-            world.note(self._name, "becomes", core.state)
-        waiting = core.state is State.ENDED or (self._by_the_clock and core.state is State.STARTED)
-        if told or waiting or world.tail_began_ms is not None or type(event) is not ev.Tick:
-            world.checks.coordinator_handled(self, event, before, actions)
-            if type(event) is ev.Received:
-                world.checks.coordinator_heard(self, event, before, actions)
+        state, kind = machine.state, type(event)
+        told = bool(actions) or state is not before
+        if told and world.transcript.recording:
+            if kind is not ev.Tick:
+                world.note(self._name, "hears", event.message if isinstance(event, ev.Received) else event)
+            if state is not before:
+                world.note(self._name, "becomes", state)
+        waiting = state is State.ENDED or (self._by_the_clock and state is State.STARTED)
+        if told or waiting or kind is not ev.Tick or world.tail_began_ms is not None:
+            checks = world.checks
+            checks.coordinator_handled(self, event, before, actions)
+            if kind is ev.Received:
+                checks.coordinator_heard(self, event, before, actions)
+            elif kind is ev.Directed:
+                checks.coordinator_directed(self, event, before, actions)
+            elif kind is ev.WorkerDied:
+                checks.coordinator_lost(self, event, before, actions)
             if actions:
-                world.checks.coordinator_acts(self, event, before, actions)
+                checks.coordinator_acts(self, event, before, actions)
         return not actions or self._performer.run(actions)
 
     @property
@@ -231,11 +242,13 @@ class Claims:
             self._reclaim_later()
 
     def report(self) -> CoordinatorReport:
-        snapshot = self.core.snapshot()
+        """As the runner reports its core's snapshot, without what only people read."""
+        core = self.core
+        open_one = core.transaction
         return CoordinatorReport(
-            epoch=snapshot.epoch,
-            state=snapshot.state,
-            transaction=snapshot.transaction,
-            instant=snapshot.instant,
-            settled=snapshot.settled,
+            epoch=core.epoch,
+            state=core.state.value,
+            transaction=open_one.id if open_one is not None else "",
+            instant=open_one.instant if open_one is not None else "",
+            settled=core.rounds.orders.settled,
         )

@@ -17,4 +17,5 @@ class Clocked(Process):
         self.wall_skew_ms = 0
 
     def wall_ms(self) -> int:
-        return max(0, WALL_EPOCH_MS + self.scheduler.now_ms + self.wall_skew_ms)
+        wall_ms = WALL_EPOCH_MS + self.scheduler.now_ms + self.wall_skew_ms
+        return wall_ms if wall_ms > 0 else 0

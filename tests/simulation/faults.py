@@ -196,15 +196,16 @@ def draw(random: Random) -> Faults:
             if random.random() < probability:
                 value = low * (high / low) ** random.random()
                 setattr(faults, name, int(value) if name.endswith("_ms") else value)
-    beside = Random(f"strangers/{random.getstate()}")
+    drawn_from = str(random.getstate())
+    beside = Random(f"strangers/{drawn_from}")
     for name, (probability, (low, high)) in STRANGERS.items():
         if beside.random() < probability:
             setattr(faults, name, int(low * (high / low) ** beside.random()))
-    operators = Random(f"orders/{random.getstate()}")
+    operators = Random(f"orders/{drawn_from}")
     for name, (probability, (low, high)) in ORDERS.items():
         if operators.random() < probability:
             setattr(faults, name, int(low * (high / low) ** operators.random()))
-    producers = Random(f"schemas/{random.getstate()}")
+    producers = Random(f"schemas/{drawn_from}")
     for name, (probability, (low, high)) in SCHEMAS.items():
         if producers.random() < probability:
             setattr(faults, name, int(low * (high / low) ** producers.random()))

@@ -78,11 +78,12 @@ class Performer:
         faults, chance = world.faults, world.chance
         spot = (self._core, type(action).__name__, side)
         here = spot == world.spot
-        if chance.of(faults.crash_at_action) or (here and chance.of(faults.crash_at_spot)):
+        crash, pause = faults.crash_at_action, faults.pause_at_action
+        if (crash and chance.of(crash)) or (here and chance.of(faults.crash_at_spot)):
             world.crashed.add(spot)
             worker.kill(f"crash of the {self._core} {side} {spot[1]}")
             raise ProcessDied
-        if chance.of(faults.pause_at_action) or (here and chance.of(faults.pause_at_spot)):
+        if (pause and chance.of(pause)) or (here and chance.of(faults.pause_at_spot)):
             world.paused.add(spot)
             for_ms = chance.upto(PAUSE_MAX_MS) + 1
             world.note(worker.name, "paused", f"{side} the {self._core}'s {spot[1]}, {for_ms} ms")

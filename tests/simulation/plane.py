@@ -138,13 +138,13 @@ class Plane:
     def _poll(self) -> None:
         if self._stopped:
             return
-        world, worker = self._world, self._worker
+        world, worker, log = self._world, self._worker, self._world.log
         world.checks.held(worker, self)
         if self.exchange is not None:
             self.exchange.look()
-        if not self._paused and world.log.available:
+        if not self._paused and log.available:
             for partition, position in self.positions.items():
-                if position.generation and not position.stuck:
+                if position.generation and not position.stuck and not self._is_at_end(partition, position):
                     self._fetch(partition, position)
         world.scheduler.at(world.chance.between(POLL_MS // 2, POLL_MS), worker, self._poll)
 
@@ -172,6 +172,17 @@ class Plane:
             if c.taken_ms <= until_ms:
                 records += len(c.rejected)
         return RECORD_BYTES * records
+
+    def _is_at_end(self, partition: SourcePartition, position: Position) -> bool:
+        """Whether there is plainly nothing to read: the log ends there, and always ended behind it."""
+        log = self._world.log
+        return (
+            log.ends.get(partition) == position.next
+            and position.known is None
+            and partition not in log.cuts
+            and log.lows[partition] <= position.next
+            and partition.topic != log.missing
+        )
 
     def _fetch(self, partition: SourcePartition, position: Position) -> None:
         world = self._world
@@ -424,8 +435,8 @@ class Plane:
     def _note_times(self, partition: SourcePartition, offsets: list[int]) -> None:
         """Of rows, and of those the ones whose event time counts."""
         before = self._times.get(partition, EventTimes(partition=partition, greatest_ms=None))
-        timed = [o for o in offsets if event_time_ms(partition, o) is not None]
-        times = [event_time_ms(partition, o) or 0 for o in timed if not is_absurd(o)]
+        timed = [(o, at) for o in offsets if (at := event_time_ms(partition, o)) is not None]
+        times = [at for o, at in timed if not is_absurd(o)]
         late_ms = self._watermark_ms
         if timed:
             known = times if before.greatest_ms is None else [before.greatest_ms, *times]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from itertools import count
 from typing import Any
 
 EVENTS_MAX = 200_000
@@ -61,15 +62,14 @@ class Scheduler:
     def __init__(self) -> None:
         self.now_ms = 0
         self.events = 0
-        self._count = 0
+        self._number = count(1).__next__
         self._heap: list[Entry] = []
         self._attend_at = EVENTS_MAX
         self._interruption: Callable[[], None] | None = None
 
     def at(self, delay_ms: int, process: Process | None, do: Callable[..., None], *args: Any) -> None:
         """Run `do(*args)` after a delay, later where the process is paused then, never where it is dead."""
-        self._count = count = self._count + 1
-        heappush(self._heap, (self.now_ms + delay_ms, count, process, do, args))
+        heappush(self._heap, (self.now_ms + delay_ms, self._number(), process, do, args))
 
     def through(
         self,
@@ -85,8 +85,7 @@ class Scheduler:
             due_ms = channel.last_ms
         else:
             channel.last_ms = due_ms
-        self._count = count = self._count + 1
-        heappush(self._heap, (due_ms, count, process, do, args))
+        heappush(self._heap, (due_ms, self._number(), process, do, args))
 
     def interrupt(self, at_event: int, do: Callable[[], None]) -> None:
         """Run `do()` once, when so many events have run and before the next one."""
@@ -95,15 +94,12 @@ class Scheduler:
     def run_until(self, until_ms: int) -> None:
         """Run everything that is due before `until_ms`. May be called from inside an event (a pause)."""
         heap = self._heap
-        while heap:
-            time_ms, number, process, do, args = entry = heappop(heap)
-            if time_ms > until_ms:
-                heappush(heap, entry)
-                break
-            if self.events >= self._attend_at:
-                heappush(heap, entry)
+        while heap and heap[0][0] <= until_ms:
+            events = self.events
+            if events >= self._attend_at:
                 self._attend()
                 continue
+            time_ms, number, process, do, args = heappop(heap)
             if process is not None:
                 if not process.alive:
                     continue
@@ -112,7 +108,7 @@ class Scheduler:
                     continue
             if time_ms > self.now_ms:
                 self.now_ms = time_ms
-            self.events += 1
+            self.events = events + 1
             try:
                 do(*args)
             except ProcessDied:

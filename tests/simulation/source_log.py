@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from random import Random
 
 from control_topic.messages import Lost, Offsets, Range, SourcePartition, Witness
@@ -20,6 +21,7 @@ EVENT_SPREAD_MS = 300
 """So much an event time may be behind a greater one that stands before it."""
 
 
+@lru_cache(maxsize=1 << 16)
 def event_time_ms(partition: SourcePartition, offset: int) -> int | None:
     """A record's, or None where it says none. It draws nothing: it is the same in every schedule."""
     if offset % 11 == 3:
@@ -76,6 +78,7 @@ class SourceLog:
         self.begins: dict[SourcePartition, int] = {}
         self.newer: dict[SourcePartition, list[tuple[int, str]]] = {}
         self.looked: dict[SourcePartition, int] = {}
+        self._fields: dict[tuple[SourcePartition, int], frozenset[str]] = {}
         self.cluster = "cluster"
         self.lives: dict[str, int] = dict.fromkeys(partitions, 0)
         self.available = True
@@ -134,13 +137,18 @@ class SourceLog:
         """From here on records have this field, two of three: older producers go on beside the newer one."""
         if not self.lives[partition.topic]:
             self.newer.setdefault(partition, []).append((self.ends[partition], field))
+            self._fields.clear()
 
     def fields(self, partition: SourcePartition, offset: int) -> frozenset[str]:
         """Those that a record's schema has, of the topic's first life."""
         newer = self.newer.get(partition)
         if not newer:
             return NO_FIELDS
-        return frozenset(name for since, name in newer if offset >= since and (offset - since) % 3 != 1)
+        known = self._fields.get((partition, offset))
+        if known is None:
+            known = frozenset(name for since, name in newer if offset >= since and (offset - since) % 3 != 1)
+            self._fields[partition, offset] = known
+        return known
 
     def skip(self, partition: SourcePartition, count: int) -> None:
         """Append `count` offsets that no consumer sees: aborted records and markers."""
@@ -223,7 +231,10 @@ class SourceLog:
 
     def stable(self, partition: SourcePartition) -> int:
         """One past the last offset that can be read: an open transaction holds back all that follows."""
-        return max(self.lows[partition], self._open.get(partition, self.ends[partition]))
+        low, end = self.lows[partition], self._open.get(partition)
+        if end is None:
+            end = self.ends[partition]
+        return low if low > end else end
 
     def readable(self, partition: SourcePartition, start: int) -> int:
         """How far the log can be read from there on."""

@@ -7,19 +7,21 @@ import pytest
 from participant import events as ev
 from tests.simulation.plane import ENDING_BESIDE
 from tests.simulation.test_simulation import CHUNK, must_pass
+from tests.simulation.walked import ENDING_SCHEDULES
 from tests.simulation.worker import Worker
 from tests.simulation.world import World
 
 pytestmark = pytest.mark.timeout(900)  # a backstop only
 
-SCHEDULES = 500
 WALKED = 100
 
 
 def test_no_invariant_breaks_in_any_schedule_in_which_planes_go_on_while_files_are_being_ended() -> None:
     first = ENDING_BESIDE[0]
-    tasks = [{"do": "schedules", "first": first + at, "count": CHUNK} for at in range(0, SCHEDULES, CHUNK)]
-    assert must_pass(tasks) == SCHEDULES
+    tasks = [
+        {"do": "schedules", "first": first + at, "count": CHUNK} for at in range(0, ENDING_SCHEDULES, CHUNK)
+    ]
+    assert must_pass(tasks) == ENDING_SCHEDULES
 
 
 def test_records_are_buffered_and_transactions_given_up_between_a_flush_and_its_answer(

@@ -12,12 +12,12 @@ from tests.simulation.mutants.base import Mutant
 from tests.simulation.mutants.exchanges import CountsNotCompared, ExchangeNotCounted
 from tests.simulation.mutants.search import NotFound, find
 from tests.simulation.test_simulation import CHUNK, must_pass
+from tests.simulation.walked import EXCHANGE_SCHEDULES
 from tests.simulation.worker import Worker
 from tests.simulation.world import World
 
 pytestmark = pytest.mark.timeout(900)  # a backstop only
 
-SCHEDULES = 500
 WALKED = 60
 WHYS = {"cannot be reached", "broke off", "is gone"}
 SCHEDULES_MAX = 500
@@ -27,9 +27,10 @@ LOST = Mutant(CommitsAreWhole, {"rounds": CountsNotCompared, "transactions": Exc
 
 def test_no_invariant_breaks_in_any_schedule_in_which_rows_are_handed_over() -> None:
     tasks = [
-        {"do": "schedules", "first": SEEDS[0] + first, "count": CHUNK} for first in range(0, SCHEDULES, CHUNK)
+        {"do": "schedules", "first": SEEDS[0] + first, "count": CHUNK}
+        for first in range(0, EXCHANGE_SCHEDULES, CHUNK)
     ]
-    assert must_pass(tasks) == SCHEDULES
+    assert must_pass(tasks) == EXCHANGE_SCHEDULES
 
 
 def test_schedules_commit_rows_that_were_handed_over_and_give_up_those_that_did_not_arrive() -> None:

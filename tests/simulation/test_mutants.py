@@ -11,13 +11,13 @@ import pytest
 from coordinator.core import Coordinator
 from tests.simulation.checkers import CHECKERS
 from tests.simulation.checkers.base import Checker
-from tests.simulation.mutants import MUTANTS, NAMED
+from tests.simulation.mutants import MUTANTS, NAMED, search
 from tests.simulation.mutants.base import Mutant
 from tests.simulation.mutants.coordinators import AckBeforeCommit
-from tests.simulation.mutants.search import Found, NotFound, find, find_again
+from tests.simulation.mutants.search import Found, NotFound, find, find_again, recorded
 from tests.simulation.world import World
 
-pytestmark = pytest.mark.timeout(900)  # a backstop only: the rarest bug takes 10,000 schedules
+pytestmark = pytest.mark.timeout(900)  # a backstop only
 
 INVARIANTS = {*(f"S{number}" for number in range(1, 14)), "L1", "L2", "L3"}
 
@@ -37,6 +37,19 @@ def test_a_bug_that_is_put_in_is_found_by_the_checker_that_is_about_it(
     record_property("found_after_schedules", one.after_schedules)
     record_property("found_by", one.checker)
     found.append(one)
+
+
+def test_every_seeded_bug_has_a_recorded_seed() -> None:
+    assert recorded().keys() == MUTANTS.keys(), "`RECORD=1 make mutants` records what is missing"
+
+
+@pytest.mark.parametrize("known", [{}, {"AckBeforeCommit": 1}])
+def test_a_bug_that_its_recorded_seed_does_not_find_is_not_searched_for(
+    known: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "recorded", lambda: known)
+    with pytest.raises(NotFound, match="`RECORD=1 make mutants`"):
+        find_again(Mutant(Quiet, {"rounds": AckBeforeCommit}))
 
 
 def test_no_checker_is_dead(found: list[Found], capsys: pytest.CaptureFixture[str]) -> None:

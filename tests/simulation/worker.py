@@ -98,9 +98,9 @@ class Worker(Clocked):
 
     def _drain(self) -> None:
         self._waking = False
-        inbox = self._inbox
+        inbox, machine = self._inbox, self.core.machine
         done = not self._performer.waiting or self._performer.run([])
-        while done and inbox and self.alive and not self.stopped:
+        while done and inbox and self.alive and machine.state is not State.STOPPED:
             done = self._feed(inbox.popleft())
         if not done and not self._waking:
             self._waking = True
@@ -108,22 +108,23 @@ class Worker(Clocked):
 
     def _feed(self, event: ev.Event) -> bool:
         """Whether everything that the event caused is done."""
-        before = self.core.state
-        epoch = self.core.epoch
-        if type(event) is ev.Received and isinstance(event.message.body, StartCommit):
-            start = event.message.body
+        core, world = self.core, self.world
+        machine = core.machine
+        before, epoch = machine.state, machine.epoch
+        heard = event if type(event) is ev.Received else None
+        if heard is not None and isinstance(heard.message.body, StartCommit):
+            start = heard.message.body
             self.witnesses.note(start.witnesses.values(), start.committed)
-        actions = self.core.handle(event)
-        world = self.world
-        if world.transcript.recording and not isinstance(event, ev.Tick):
-            content = event.message if isinstance(event, ev.Received) else event
-            world.note(self.name, "hears", content)
-        if self.core.state is not before:
-            world.note(self.name, "becomes", self.core.state)
-        if type(event) is ev.Received:
-            world.checks.participant_heard(self, event, before, epoch, actions)
-            if isinstance(event.message.body, DECISIONS):
-                world.checks.decision_heard(self, event, before, epoch, actions)
+        actions = core.handle(event)
+        if world.transcript.recording:
+            if not isinstance(event, ev.Tick):
+                world.note(self.name, "hears", heard.message if heard is not None else event)
+            if machine.state is not before:
+                world.note(self.name, "becomes", machine.state)
+        if heard is not None:
+            world.checks.participant_heard(self, heard, before, epoch, actions)
+            if isinstance(heard.message.body, DECISIONS):
+                world.checks.decision_heard(self, heard, before, epoch, actions)
         return not actions or self._performer.run(actions)
 
     def _perform(self, action: ev.Action) -> None:
@@ -148,10 +149,11 @@ class Worker(Clocked):
                 self.plane.order(action)
 
     def _tick(self) -> None:
-        self._inbox.append(ev.Tick(now_ms=self.clock_ms()))
+        scheduler, world = self.scheduler, self.world
+        self._inbox.append(ev.Tick(now_ms=scheduler.now_ms + self.skew_ms))
         self._drain()
-        tick_ms = self.world.tick_ms
-        self.world.scheduler.at(self.world.chance.between(tick_ms // 2, tick_ms), self, self._tick)
+        tick_ms = world.tick_ms
+        scheduler.at(world.chance.between(tick_ms // 2, tick_ms), self, self._tick)
 
     def _fetch_offsets(self, call: int) -> None:
         committed = self._committed()
@@ -175,7 +177,9 @@ class Worker(Clocked):
 
     def prove(self, answer: Callable[[bool], None]) -> None:
         """A synchronous commit of what the table holds: only the group's real member succeeds."""
-        committed = self._committed() or self.world.group.offsets
+        committed = self._committed()
+        if committed is None:
+            committed = self.world.group.offsets
         ok = self.first in self.plane.positions and self.world.group.commit(
             self, self.first, committed.get(self.first, 0)
         )
@@ -268,7 +272,7 @@ class Worker(Clocked):
     def on_control(self, message: Message) -> None:
         if self.claims is not None:
             self.claims.hear(message)
-        self.post(ev.Received(now_ms=self.clock_ms(), message=message))
+        self.post(ev.Received(now_ms=self.scheduler.now_ms + self.skew_ms, message=message))
 
     def _report(self) -> None:
         now_ms = self.clock_ms()

@@ -70,6 +70,10 @@ def _quiet() -> Iterator[None]:
         table.setLevel(before)
 
 
+def _say_nothing(_who: str, _what: str, _content: object = None) -> None:
+    """Stands for `World.note` where nobody reads the transcript."""
+
+
 class ScheduleFailed(AssertionError):
     """What went wrong, as a sentence. The seed alone replays it."""
 
@@ -83,6 +87,7 @@ class Timeline(MemoryTimeline):
         self._scheduler = scheduler
         super().__init__()
         self._observe = observe
+        self._newest_time: str | None = None
 
     @property
     def now_ms(self) -> int:  # type: ignore[override]
@@ -91,6 +96,16 @@ class Timeline(MemoryTimeline):
     @now_ms.setter
     def now_ms(self, _value: int) -> None:
         """The world's time is the scheduler's."""
+
+    def newest_time(self) -> str:
+        """The same, looked for once: it changes with a new instant and with a completion."""
+        if self._newest_time is None:
+            self._newest_time = super().newest_time()
+        return self._newest_time
+
+    def new_instant(self, time: str) -> MemoryInstant:
+        self._newest_time = None
+        return super().new_instant(time)
 
     def complete(
         self,
@@ -102,6 +117,7 @@ class Timeline(MemoryTimeline):
         columns: str = "",
     ) -> None:
         super().complete(instant, metadata, files, at=at, columns=columns)
+        self._newest_time = None
         self._observe(instant, instant.state)
 
 
@@ -121,6 +137,7 @@ class World:
         overrides: Overrides = NO_OVERRIDES,
     ) -> None:
         self.seed = seed
+        self.note = self._note if record else _say_nothing
         self.chance = Chance(seed)
         self.cores = cores or Cores()
         self.transcript = Transcript(record=record)
@@ -381,7 +398,7 @@ class World:
 
     # --- what is observed -------------------------------------------------------------------------
 
-    def note(self, who: str, what: str, content: object = None) -> None:
+    def _note(self, who: str, what: str, content: object = None) -> None:
         self.transcript.note(self.scheduler.now_ms, who, what, content)
 
     def _completed(self, instant: MemoryInstant, state: TableState | None) -> None:

@@ -110,6 +110,8 @@ class Checks:
     decision_heard: Callable[..., None]
     coordinator_handled: Callable[..., None]
     coordinator_heard: Callable[..., None]
+    coordinator_directed: Callable[..., None]
+    coordinator_lost: Callable[..., None]
     coordinator_acts: Callable[..., None]
     coordinator_sent: Callable[..., None]
     ordered: Callable[..., None]
@@ -136,11 +138,32 @@ def _hooks_of(kind: type[Checker]) -> tuple[str, ...]:
 
 
 def _to_all(hooks: list[Callable[..., None]]) -> Callable[..., None]:
+    """Call these hooks in turn. Arguments are named: packing them costs as much as a quick hook."""
     if len(hooks) == 1:
         return hooks[0]
+    if not hooks:
+        return _to_nobody
+
+    def told_two(first: Any, second: Any) -> None:
+        for hook in hooks:
+            hook(first, second)
+
+    def told_four(first: Any, second: Any, third: Any, fourth: Any) -> None:
+        for hook in hooks:
+            hook(first, second, third, fourth)
 
     def told(*args: Any) -> None:
         for hook in hooks:
             hook(*args)
 
-    return told
+    return {2: told_two, 4: told_four}.get(_arguments_of(hooks[0]), told)
+
+
+def _to_nobody(*_args: Any) -> None:
+    """No checker listens."""
+
+
+def _arguments_of(hook: Callable[..., None]) -> int:
+    code = hook.__code__  # type: ignore[attr-defined]
+    count: int = code.co_argcount
+    return count - 1

@@ -40,12 +40,17 @@ class NoTransactionSpansABoundary(Checker):
             self._started.add(transaction)
             self._is_within(transaction, shown, "is started")
 
+    def coordinator_directed(
+        self, claims: Claims, event: ev.Directed, before: State, actions: list[ev.Action]
+    ) -> None:
+        self._clock.hears(claims, event)
+
     def coordinator_handled(
         self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
     ) -> None:
-        self._clock.hears(claims, event)
-        open_one = claims.core.transaction
-        if not isinstance(event, ev.Tick) or open_one is None or claims.core.state is not State.STARTED:
+        core = claims.core
+        open_one = core.rounds.transaction
+        if open_one is None or core.machine.state is not State.STARTED or not isinstance(event, ev.Tick):
             return
         align = self._clock.of(open_one.id).align
         if align is not None:

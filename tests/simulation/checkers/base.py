@@ -29,6 +29,8 @@ HOOKS = (
     "decision_heard",
     "coordinator_handled",
     "coordinator_heard",
+    "coordinator_directed",
+    "coordinator_lost",
     "coordinator_acts",
     "coordinator_sent",
     "ordered",
@@ -112,6 +114,24 @@ class Checker:
         actions: list[coordinator_events.Action],
     ) -> None:
         """As `coordinator_handled`, where the event is a message."""
+
+    def coordinator_directed(
+        self,
+        claims: Claims,
+        event: coordinator_events.Directed,
+        before: CoordinatorState,
+        actions: list[coordinator_events.Action],
+    ) -> None:
+        """As `coordinator_handled`, where the event is the driver's directive."""
+
+    def coordinator_lost(
+        self,
+        claims: Claims,
+        event: coordinator_events.WorkerDied,
+        before: CoordinatorState,
+        actions: list[coordinator_events.Action],
+    ) -> None:
+        """As `coordinator_handled`, where the event is a worker's death."""
 
     def coordinator_acts(
         self,

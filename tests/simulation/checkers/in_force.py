@@ -6,6 +6,9 @@ from coordinator import events as ev
 from coordinator.times import ByTheClock
 from tests.simulation.claims import Claims
 
+NO_TIMES = ByTheClock()
+"""No schedule and no alignment."""
+
 
 class ClockInForce:
     """One for each checker that asks."""
@@ -15,9 +18,9 @@ class ClockInForce:
         self._begun: dict[str, ByTheClock] = {}
         """By transaction."""
 
-    def hears(self, claims: Claims, event: ev.Event) -> None:
-        """Of any event; an older word than the newest counts for nothing."""
-        if isinstance(event, ev.Directed) and event.controls is not None:
+    def hears(self, claims: Claims, event: ev.Directed) -> None:
+        """An older word than the newest counts for nothing."""
+        if event.controls is not None:
             number, _ = self._heard.get(claims.incarnation, (0, None))
             if event.controls.number >= number:
                 known = event.by_the_clock or claims.configured
@@ -33,4 +36,4 @@ class ClockInForce:
 
     def of(self, transaction: str) -> ByTheClock:
         """What one that was begun has."""
-        return self._begun.get(transaction, ByTheClock())
+        return self._begun.get(transaction, NO_TIMES)

@@ -26,8 +26,8 @@ class TransactionsEnd(Checker):
         world = self.world
         if world.tail_began_ms is None:
             return
-        now_ms, state = world.scheduler.now_ms, claims.core.state
-        open_one = claims.core.transaction
+        now_ms, core = world.scheduler.now_ms, claims.core
+        open_one, state = core.rounds.transaction, core.machine.state
         if open_one is None or state in (State.BEGINNING, State.FENCED, State.HALTED):
             self._began_ms.pop(claims.incarnation, None)
         elif state is State.STARTED and before is not State.STARTED:
@@ -35,9 +35,9 @@ class TransactionsEnd(Checker):
         elif claims.incarnation in self._began_ms:
             if world.clock_is_behind():
                 self._began_ms[claims.incarnation] = now_ms
-            if isinstance(event, ev.Received) and isinstance(event.message.body, WriteProgress):
+            if type(event) is ev.Received and isinstance(event.message.body, WriteProgress):
                 self._progress.add(event.message.body.transaction)
-            settings = claims.core.settings  # operators may have changed them
+            settings = claims.core.machine.settings  # operators may have changed them
             limit_ms, timeout_ms = settings.write_limit_ms, settings.write_timeout_ms
             longest_ms = limit_ms if open_one.id in self._progress else timeout_ms
             took_ms = now_ms - self._began_ms[claims.incarnation]

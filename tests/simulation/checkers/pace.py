@@ -45,7 +45,8 @@ class WhatFollowsIsSmaller(Checker):
     def coordinator_handled(
         self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
     ) -> None:
-        state, transaction = claims.core.state, claims.core.transaction
+        core = claims.core
+        state, transaction = core.machine.state, core.rounds.transaction
         if state is State.ENDED and before is not State.ENDED:
             self._ended_ms[claims.incarnation] = event.now_ms
         elif (
@@ -56,12 +57,12 @@ class WhatFollowsIsSmaller(Checker):
         for action in actions:
             if isinstance(action, ev.Send) and isinstance(action.body, StartCommit):
                 self._started_with(claims, action.body)
-        if isinstance(event, ev.Received) and isinstance(event.message.body, WriteStatus):
+        if type(event) is ev.Received and isinstance(event.message.body, WriteStatus):
             self._reported(claims, event.message.incarnation, event.message.body)
 
     def _over(self, claims: Claims, transaction: Transaction, took_ms: int, *, given_up: bool) -> None:
         """The files are there, or are given up, or nobody is left to write them."""
-        patience_ms = claims.core.settings.write_timeout_ms
+        patience_ms = claims.core.machine.settings.write_timeout_ms
         records = sum(r.records for said in transaction.statuses.values() for r in said.ranges)
         writing = [who for who in transaction.progress if who not in transaction.statuses]
         records += sum(transaction.progress[who][0].records for who in writing)
@@ -98,7 +99,7 @@ class WhatFollowsIsSmaller(Checker):
 
     def _reported(self, claims: Claims, who: str, body: WriteStatus) -> None:
         """No writer takes more than its share, but for the chunk that goes beyond it."""
-        transaction = claims.core.transaction
+        transaction = claims.core.rounds.transaction
         if transaction is None or transaction.id != body.transaction or who not in transaction.statuses:
             return
         writers = len(set(transaction.writers.values()))

@@ -20,11 +20,11 @@ class WritersAreWaitedFor(Checker):
             return
         if isinstance(event, ev.Received) and isinstance(event.message.body, WriteProgress):
             self._note(claims, event, event.message.body)
-        transaction, settings = claims.core.transaction, claims.core.settings
+        transaction, settings = claims.core.rounds.transaction, claims.core.machine.settings
         if not isinstance(event, ev.Tick) or transaction is None:
             return
         waited_ms = event.now_ms - transaction.ended_ms
-        if claims.core.state is State.ENDED and waited_ms >= settings.write_limit_ms:
+        if claims.core.machine.state is State.ENDED and waited_ms >= settings.write_limit_ms:
             self.violated(f"{transaction.id} has been written for {waited_ms} ms")
         if any(isinstance(action, ev.Abort) for action in actions):
             since = [self._since(claims, who, transaction.ended_ms) for who in transaction.missing()]
@@ -43,6 +43,6 @@ class WritersAreWaitedFor(Checker):
             self._steps[key] = (body.steps, event.now_ms)
 
     def _since(self, claims: Claims, who: str, ended_ms: int) -> int:
-        transaction = claims.core.transaction
+        transaction = claims.core.rounds.transaction
         assert transaction is not None
         return self._steps.get((claims.incarnation, who, transaction.id), (0, ended_ms))[1]

@@ -16,11 +16,9 @@ class AbortsArePrompt(Checker):
     def __init__(self) -> None:
         self._heard: dict[tuple[str, str], int] = {}
 
-    def coordinator_handled(
-        self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
+    def coordinator_lost(
+        self, claims: Claims, event: ev.WorkerDied, before: State, actions: list[ev.Action]
     ) -> None:
-        if not isinstance(event, ev.WorkerDied):
-            return
         transaction = self._open(claims, before)
         if transaction is not None:
             self.require(event.incarnation not in transaction.missing(), "who owes a WRITE_STATUS is dead")
@@ -48,8 +46,8 @@ class AbortsArePrompt(Checker):
 
     def _open(self, claims: Claims, before: State) -> Transaction | None:
         """The transaction that was open before the event and is after it."""
-        both_open = before in OPEN and claims.core.state in OPEN
-        return claims.core.transaction if both_open else None
+        both_open = before in OPEN and claims.core.machine.state in OPEN
+        return claims.core.rounds.transaction if both_open else None
 
     def _is_repeat(self, claims: Claims, message: Message) -> bool:
         """Whether the sender has said something later already: then this is the past."""

@@ -14,7 +14,7 @@ class OffsetsGoForward(Checker):
 
     def committed(self, instant: MemoryInstant, state: TableState) -> None:
         for partition, offset in self._last.items():
-            now = state.offsets.get(partition, 0)
-            if now < offset:
+            now = state.offsets.get(partition)
+            if now is None or now < offset:
                 self.violated(f"{partition} goes back from {offset} to {now} with instant {instant.time}")
         self._last = dict(state.offsets)

@@ -61,12 +61,16 @@ class ScheduledTimesAreKept(Checker):
             missed = missed or schedule.after(began_ms) <= ended_ms
         self._owed[claims.incarnation] = self._owed.get(claims.incarnation, False) or missed
 
+    def coordinator_directed(
+        self, claims: Claims, event: ev.Directed, before: State, actions: list[ev.Action]
+    ) -> None:
+        self._clock.hears(claims, event)
+
     def coordinator_handled(
         self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
     ) -> None:
-        self._clock.hears(claims, event)
-        open_one = claims.core.transaction
-        if open_one is None or claims.core.state is not State.STARTED:
+        open_one = claims.core.rounds.transaction
+        if open_one is None or claims.core.machine.state is not State.STARTED:
             return
         schedule = self._clock.of(open_one.id).schedule
         if schedule is None:
@@ -74,7 +78,7 @@ class ScheduledTimesAreKept(Checker):
         began_ms = self._began_ms.setdefault(open_one.id, event.wall_ms)
         if not isinstance(event, ev.Tick) or not self.world.clocks_hold:
             return
-        settings = claims.core.settings
+        settings = claims.core.machine.settings
         soon_ms = min(settings.interval_ms // SHORTEST, settings.settle_ms)
         owed = self._owed.get(claims.incarnation, False) or schedule.after(began_ms) <= event.wall_ms
         if owed and event.now_ms >= open_one.started_ms + soon_ms:

@@ -15,14 +15,10 @@ class SettingsAreInForce(Checker):
         self._heard: dict[str, tuple[int, Tuning]] = {}
         self._started: set[str] = set()
 
-    def coordinator_handled(
-        self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
+    def coordinator_directed(
+        self, claims: Claims, event: ev.Directed, before: State, actions: list[ev.Action]
     ) -> None:
-        if (
-            isinstance(event, ev.Directed)
-            and event.controls is not None
-            and event.controls.tuning is not None
-        ):
+        if event.controls is not None and event.controls.tuning is not None:
             number, _ = self._heard.get(claims.incarnation, (0, None))
             if event.controls.number >= number:
                 self._heard[claims.incarnation] = (event.controls.number, event.controls.tuning)

@@ -52,8 +52,10 @@ class WatermarksAreNotPassed(Checker):
         read = {r.partition for r in state.ranges}
         for partition in log.records:
             mark = after.marks.get(partition)
+            if mark is not None:  # quiet since its first mark, not since the world began
+                self._last_ms.setdefault(partition, now_ms)
             if mark is not None and mark.idle and state.kind == "data":  # others carry on what was found
-                quiet_ms = now_ms - self._last_ms.get(partition, 0)
+                quiet_ms = now_ms - self._last_ms[partition]
                 at_end = log.looked.get(partition, state.offsets[partition] + 1) <= state.offsets[partition]
                 self.require(
                     partition in read and at_end and quiet_ms >= idle_after_ms,

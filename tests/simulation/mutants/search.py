@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,20 +38,24 @@ class Found:
 
 
 def find_again(mutant: Mutant) -> Found:
-    """Where the last full search found it (`make mutants`, kept as evidence); else search anew.
+    """Find it at the seed where the last full search found it. Raises `NotFound` if it is not found there.
 
     A rare bug takes thousands of schedules, of which only the last one says something about it.
     """
-    after = _recorded().get(mutant.name)
-    if after is not None:
-        with contextlib.suppress(NotFound):
-            return find(mutant, after, first=after - 1)
-    return find(mutant)
+    after = recorded().get(mutant.name)
+    if after is None:
+        raise NotFound(f"{mutant.name} has no recorded seed. `RECORD=1 make mutants` searches for it")
+    try:
+        return find(mutant, after, first=after - 1)
+    except NotFound as error:
+        raise NotFound(
+            f"the recorded seed does not find it any more: {error}. `RECORD=1 make mutants` records it again"
+        ) from error
 
 
 @functools.cache
-def _recorded() -> dict[str, int]:
-    """Mutant -> after how many schedules it was found; empty where nothing is kept."""
+def recorded() -> dict[str, int]:
+    """Mutant -> number of schedules after which the last full search found it; empty without evidence."""
     try:
         kept = json.loads(EVIDENCE.read_text(encoding="utf-8"))["figures"]["mutants"]
         return {str(one["name"]): int(one["found_after_schedules"]) for one in kept}
@@ -59,8 +63,14 @@ def _recorded() -> dict[str, int]:
         return {}
 
 
-def find(mutant: Mutant, schedules_max: int = SCHEDULES_MAX, *, first: int = 0) -> Found:
-    """Search the seeds from `first` on. Raises `NotFound`.
+def find(
+    mutant: Mutant,
+    schedules_max: int = SCHEDULES_MAX,
+    *,
+    first: int = 0,
+    after_each: Callable[[], object] = lambda: None,
+) -> Found:
+    """Search the seeds from `first` on; call `after_each` after each schedule. Raises `NotFound`.
 
     The failure must be the violation that the mutant's own checker raises, in a schedule that used every part
     that is patched; and no patched method may have failed by a mistake of its own.
@@ -70,6 +80,8 @@ def find(mutant: Mutant, schedules_max: int = SCHEDULES_MAX, *, first: int = 0) 
         notes = Notes()
         world = mutant.world(seed, notes)
         if not mutant.may_show(world):
+            del world
+            after_each()
             continue
         ran += 1
         try:
@@ -89,6 +101,8 @@ def find(mutant: Mutant, schedules_max: int = SCHEDULES_MAX, *, first: int = 0) 
             )
         if notes.mistakes:
             raise NotFound(f"{mutant.name}, seed {seed}: {notes.mistakes[0]}")
+        del world
+        after_each()
     lived = schedules_max - first
     raise NotFound(f"{mutant.name} lived through {lived} schedules ({ran} were run)")
 
