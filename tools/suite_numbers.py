@@ -24,7 +24,7 @@ from tests.seeded import BUGS  # noqa: E402
 from tests.simulation.bucket.mutants import MUTANTS as BUGS_ON_A_STORE  # noqa: E402
 from tests.simulation.exhaustive import all_points  # noqa: E402
 from tests.simulation.mutants import MUTANTS  # noqa: E402
-from tests.simulation.test_simulation import USUALLY  # noqa: E402
+from tests.simulation.walked import SCHEDULES  # noqa: E402
 from tools.places import fill_spans  # noqa: E402
 from tools.staleness import commit_mark  # noqa: E402
 
@@ -81,7 +81,7 @@ def _test_count(tier: str) -> str:
 
 
 NUMBERS: Mapping[str, Callable[[], str]] = {
-    "schedules": lambda: f"{USUALLY:,}",
+    "schedules": lambda: f"{SCHEDULES:,}",
     "soak_schedules": lambda: f"{_makefile_default('SCHEDULES'):,}",
     "soak_inputs": lambda: f"{_makefile_default('INPUTS'):,}",
     "schedules_to_the_rarest_bug": lambda: f"{_schedules_to_the_rarest_bug():,}",
