@@ -26,7 +26,8 @@ PYTEST = $(PYTHON) -m pytest -p tests.suite.plugin -n $(PROCESSES) --busy $(BUSY
 CHECK_TIER := --tier check
 TEST_TIER := --tier check --tier test
 ALL_TIERS := --tier check --tier test --tier all
-PREPARED := --before-parts "$(VENV)/bin/lockstep prepare --quiet" --beside $(VENV)/bin/mypy
+PREPARED := --before-parts "$(VENV)/bin/lockstep prepare --quiet"
+TYPES := --beside $(VENV)/bin/mypy
 
 # Where it is set, each of the many Python processes compiles all of its modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -46,14 +47,14 @@ demo-cdc: $(INSTALLED)  ## Debezium's change events: upserts, deletes, a compact
 .PHONY: check test test-all test-slice nightly
 check: lint  ## Under a minute: lint, types, consistency, and the unit tests of the packages that changed
 	@$(PYTHON) -m tools.proofs --brief
-	@$(PYTEST) $(CHECK_TIER) --changed --stop-after 40 --maxfail 20 --beside $(VENV)/bin/mypy tests/unit
+	@$(PYTEST) $(CHECK_TIER) --changed --stop-after 40 --maxfail 20 $(TYPES) tests/unit
 test: lint  ## Ten minutes: what every change has to pass. It runs a test for each seeded bug
-	@$(PYTEST) $(TEST_TIER) --maxfail 20 --record-as test $(PREPARED) $(TESTS)
+	@$(PYTEST) $(TEST_TIER) --maxfail 20 --record-as test $(PREPARED) $(TYPES) $(TESTS)
 test-all: lint  ## An hour: every test, to the end, with the slowest ones. What resolves an issue has to pass it
-	@$(PYTEST) $(ALL_TIERS) --profile --record-as all $(PREPARED) $(TESTS)
-test-slice: lint  ## One eighth of the tests that `make test` does not run, chosen by COMMIT; 25 minutes at most
+	@$(PYTEST) $(ALL_TIERS) --profile --record-as all $(PREPARED) $(TYPES) $(TESTS)
+test-slice: $(INSTALLED)  ## One eighth of the tests that `make test` does not run, chosen by COMMIT; 25 minutes at most
 	@$(PYTEST) --tier all --slice $(COMMIT) --stop-after 1500 --maxfail 20 $(PREPARED) $(TESTS)
-nightly: $(INSTALLED)  ## Hours: core coverage, schedules, seeded bugs, faults on every store, soak, alerts, demos, cluster, speed
+nightly: $(INSTALLED)  ## Hours: the long proofs, and speed; .venv/bin/python -m tests.nightly --list
 	@$(PYTHON) -m tests.nightly
 
 ##@ Parts of it
