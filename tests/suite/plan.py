@@ -92,14 +92,14 @@ class Plan:
         """Tests that were not given out yet."""
         return sum(map(len, self._units()))
 
-    def next(self, process: int, *, only_pure: bool = False) -> int | None:
+    def next(self, process: int, *, only_pure: bool = False, is_last: bool = False) -> int | None:
         """The test that this process plays next; None where none is left for it.
 
-        `only_pure`: what the others need is not there yet.
+        `only_pure`: what the others need is not there yet. `is_last`: no other process takes tests any more.
         """
         unit = self._at.get(process)
         if not unit:
-            queue = self._queue_for(process, only_pure)
+            queue = self._queue_for(process, only_pure, is_last)
             if queue is None:
                 return None
             unit = self._at[process] = queue.popleft()
@@ -118,14 +118,14 @@ class Plan:
         for number in reversed(left):
             self._queues[self.tests[number].lane].appendleft(deque([number]))
 
-    def _queue_for(self, process: int, only_pure: bool) -> deque[deque[int]] | None:
+    def _queue_for(self, process: int, only_pure: bool, is_last: bool) -> deque[deque[int]] | None:
         if only_pure:
             return self._queues[Lane.PURE] or None
         for lane in preferences(process, self._processes):
             if self._queues[lane]:
                 return self._queues[lane]
         spark = self._queues[Lane.SPARK]
-        return spark if sum(map(self._takes_s, spark)) > SECOND_SPARK_S else None
+        return spark if spark and (is_last or sum(map(self._takes_s, spark)) > SECOND_SPARK_S) else None
 
     def _units(self) -> Iterable[deque[int]]:
         yield from (unit for queue in self._queues.values() for unit in queue)

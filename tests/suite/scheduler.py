@@ -14,7 +14,9 @@ AHEAD = 2
 
 class Scheduler:
     """One run. `describe`: node ids to tests, once they are collected. `parts_ready`: whether what the real
-    parts need is there; waits for it where it is given True. `time_is_up`: no further test is to start."""
+    parts need is there; waits for it where it is given True. `time_is_up`: no further test is to start.
+
+    Each process has a place in the plan. The process that replaces a crashed one takes its place."""
 
     def __init__(
         self,
@@ -28,6 +30,7 @@ class Scheduler:
         self._parts_ready = parts_ready
         self._time_is_up = time_is_up
         self._pending: dict[WorkerController, list[int]] = {}
+        self._places: dict[WorkerController, int] = {}
         self._collected: dict[WorkerController, list[str]] = {}
         self.collection: list[str] = []
         self.plan: Plan | None = None
@@ -42,7 +45,7 @@ class Scheduler:
 
     @property
     def collection_is_completed(self) -> bool:
-        return len(self._collected) >= self._processes
+        return self.plan is not None or len(self._collected) >= self._processes
 
     @property
     def tests_finished(self) -> bool:
@@ -56,16 +59,20 @@ class Scheduler:
 
     def add_node(self, node: WorkerController) -> None:
         self._pending[node] = []
+        free = [place for place in range(self._processes) if place not in self._places.values()]
+        self._places[node] = number_of(node) if number_of(node) in free else min(free)
 
     def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
         self._collected[node] = list(collection)
+        if self.plan is not None:
+            must_be_equal(self.collection, self._collected[node])
 
     def schedule(self) -> None:
         """Give out what can be. Raises `RuntimeError` where two processes have collected different tests."""
         if self.plan is None:
             first, *others = self._collected.values()
-            if any(other != first for other in others):
-                raise RuntimeError("two processes have collected different tests: is a parameter random?")
+            for other in others:
+                must_be_equal(first, other)
             self.collection = first
             self.plan = Plan(self._describe(first), self._processes)
         self._feed(*self.nodes)
@@ -76,12 +83,12 @@ class Scheduler:
 
     def remove_node(self, node: WorkerController) -> str | None:
         """The test that it was playing when it died, None where it ended in order."""
-        pending = self._pending.pop(node)
+        pending, place = self._pending.pop(node), self._places.pop(node)
         self._collected.pop(node, None)
         if not pending or self.plan is None:
             return None
         playing, *following = pending
-        self.plan.give_back(number_of(node), following)
+        self.plan.give_back(place, following)
         self._feed(*self.nodes)
         return self.collection[playing]
 
@@ -107,7 +114,9 @@ class Scheduler:
         for ahead in range(1, AHEAD + 1):
             for node in nodes:
                 while not node.shutting_down and len(self._pending[node]) < ahead:
-                    number = self.plan.next(number_of(node), only_pure=not ready)
+                    number = self.plan.next(
+                        self._places[node], only_pure=not ready, is_last=self._is_last(node)
+                    )
                     if number is not None:
                         self._pending[node].append(number)
                         node.send_runtest_some([number])
@@ -115,6 +124,20 @@ class Scheduler:
                         node.shutdown()
                     else:
                         ready = self._parts_ready(True)
+
+    def _is_last(self, node: WorkerController) -> bool:
+        return all(other is node or other.shutting_down for other in self._pending)
+
+
+def must_be_equal(first: Sequence[str], second: Sequence[str]) -> None:
+    """Raises `RuntimeError` if two processes have collected different tests."""
+    if list(first) != list(second):
+        different = sorted({*first} ^ {*second})
+        which = f"for example {different[0]}" if different else "in another order"
+        raise RuntimeError(
+            f"two processes have collected different tests, {which}: "
+            "is a parameter random, or was a file changed while the tests ran?"
+        )
 
 
 def number_of(node: WorkerController) -> int:
