@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections import defaultdict
 from collections.abc import Sequence
@@ -33,13 +34,25 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     if tiers:
         _keep(config, items, lambda item: tier(item) in tiers)
     if config.getoption("changed"):
-        selected = unit_tests_of(_changed_files(), _unit_folders())
+        changed = changed_files()
+        everything = {str(UNIT_FOLDER)}
+        selected = everything if changed is None else unit_tests_of(changed, _unit_folders())
         _keep(config, items, lambda item: is_selected(file_of(item.nodeid), selected))
     if commit := config.getoption("slice"):
         units = _units(items)
         chosen = slice_of({name: seconds for name, (seconds, _) in units.items()}, commit, SLICES)
         nodeids = {nodeid for name in chosen for nodeid in units[name][1]}
         _keep(config, items, lambda item: item.nodeid in nodeids)
+
+
+def narrowed(config: pytest.Config) -> bool:
+    """Whether the command line leaves out tests of the selected tiers."""
+    options = ("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf", "changed", "slice")
+    if any(config.getoption(option, None) for option in options):
+        return True
+    asked = [config.invocation_params.dir / argument for argument in config.args]
+    files = (config.rootpath / "tests").rglob("test_*.py")
+    return not all(any(path in (file, *file.parents) for path in asked) for file in files)
 
 
 def lane(item: pytest.Item) -> Lane:
@@ -99,15 +112,25 @@ def _unit_folders() -> set[str]:
     return {path.relative_to(ROOT).as_posix() for path in below if path.is_dir()}
 
 
-def _changed_files() -> set[str]:
+def changed_files(root: Path = ROOT) -> set[str] | None:
     """Files that differ from the branch point of origin/main, in commits, index or working tree.
 
-    Without such a branch, files that differ from the last commit.
+    Without such a branch, files that differ from the last commit. None if git does not know: without git or a
+    commit, or in a shallow clone that lacks the branch point.
     """
-    base = _git("merge-base", "origin/main", "HEAD") or ["HEAD"]
-    return {*_git("diff", "--name-only", base[0]), *_git("ls-files", "--others", "--exclude-standard")}
+    base = "HEAD"
+    if _git(root, "rev-parse", "--verify", "--quiet", "origin/main"):
+        (base, *_) = _git(root, "merge-base", "origin/main", "HEAD") or [""]
+    differ = _git(root, "diff", "--name-only", "--no-renames", "--relative", "-z", base) if base else None
+    new = _git(root, "ls-files", "--others", "--exclude-standard", "-z")
+    return None if differ is None or new is None else {*differ, *new}
 
 
-def _git(*arguments: str) -> list[str]:
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout.splitlines() if done.returncode == 0 else []
+def _git(root: Path, *arguments: str) -> list[str] | None:
+    """Return the names that git prints; None if it fails or is not installed."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, check=False)
+    except OSError:
+        return None
+    names = os.fsdecode(done.stdout).rstrip("\n").split("\0")
+    return [name for name in names if name] if done.returncode == 0 else None

@@ -68,12 +68,13 @@ def unit_tests_of(changed: Iterable[str], existing: Collection[str]) -> set[str]
     """Return the folders and files below tests/unit that mirror the changed files.
 
     `existing`: folders below tests/unit. A changed file selects the closest folder that mirrors its own, at
-    least its package; a changed unit test selects itself.
+    least its package; a changed unit test selects itself, and a file that tests share the folder of its own.
     """
     selected = set()
     for file in map(PurePosixPath, changed):
         if UNIT_FOLDER in file.parents:
-            selected.add(str(file))
+            is_test = file.name.startswith("test_") and file.suffix == ".py"
+            selected.add(str(file if is_test else file.parent))
             continue
         root = file.parts[0]
         for folder in (*file.parents, PurePosixPath(MIRRORS.get(root, root))):

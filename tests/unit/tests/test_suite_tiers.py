@@ -53,6 +53,8 @@ FOLDERS = {f"tests/unit/{one}" for one in ("table", "table/hudi", "participant/r
         ("tests/suite/plan.py", {"tests/unit/tests"}),
         ("native/src/rows.rs", {"tests/unit/participant/records"}),
         ("docs/protocol.md", {"tests/unit/tools"}),
+        ("tests/unit/table/rows.py", {"tests/unit/table"}),
+        ("tests/unit/conftest.py", {"tests/unit"}),
         ("README.md", set()),
     ],
 )
