@@ -27,11 +27,12 @@ from xdist.workermanage import WorkerController
 from tests.suite import selection, timing, took
 from tests.suite.busy import BusyLoops
 from tests.suite.errands import Errand
-from tests.suite.leftovers import MARK, sweep
+from tests.suite.leftovers import MARK, Process, sweep
 from tests.suite.member import CPU_S, LANES, Member, cpu_s
 from tests.suite.plan import Lane, Test
 from tests.suite.progress import Progress, readable
 from tests.suite.scheduler import Scheduler
+from tests.suite.stderr_log import StderrLog
 from tests.suite.tiers import file_of
 
 STDERR = Path("build", "test-stderr.log")
@@ -81,7 +82,8 @@ class Conductor:
         self._numbers: dict[str, int] = {}
         self._timing = timing.Timing()
         self._busy = BusyLoops(0)
-        self._stderr: int | None = None
+        self._stderr = StderrLog(config.rootpath / STDERR)
+        self._ended = False
         self._errands: list[Errand] = []
         self._preparing: Errand | None = None
         self._failed: list[str] = []
@@ -100,27 +102,20 @@ class Conductor:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._session = session
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: nothing is left behind
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
         self._busy = BusyLoops(self._config.getoption("busy"))
         for option in ("before_parts", "beside"):
             for command in self._config.getoption(option):
-                self._errands.append(Errand(command))
+                try:
+                    self._errands.append(Errand(command))
+                except (OSError, ValueError) as error:
+                    raise pytest.UsageError(f"{command} cannot be started: {error}") from error
                 if option == "before_parts":
                     self._preparing = self._errands[-1]
-        self._divert_stderr()
-
-    def _divert_stderr(self) -> None:
-        """The processes that xdist starts next inherit a file as their standard error."""
-        path = self._config.rootpath / STDERR
-        path.parent.mkdir(exist_ok=True)
-        self._stderr = os.dup(2)
-        with path.open("wb") as file:
-            os.dup2(file.fileno(), 2)
+        self._stderr.divert()
 
     def pytest_xdist_make_scheduler(self) -> Scheduler:
-        if self._stderr is not None:
-            os.dup2(self._stderr, 2)
-            os.close(self._stderr)
-            self._stderr = None
+        self._stderr.restore()
         self._scheduler = Scheduler(self._processes, self._describe, self._parts_ready, self._time_is_up)
         return self._scheduler
 
@@ -179,6 +174,10 @@ class Conductor:
             if len(self._failed) == self._config.getoption("maxfail"):
                 self._stop(f"stopping after {len(self._failed)} failures")
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._failed.append(report.nodeid)
+
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         if self._progress is not None and nodeid in self._numbers:
@@ -205,11 +204,7 @@ class Conductor:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """After xdist has ended its processes."""
         self._over.set()
-        loops_s = self._busy.close()
-        for errand in self._errands:
-            errand.close()
-        left = sweep(self._run, patience_s=PATIENCE_S if exitstatus == 0 else 0.0)
-        shutil.rmtree(self._lanes.parent, ignore_errors=True)
+        loops_s, left = self._end_processes(PATIENCE_S if exitstatus == 0 else 0.0)
         if exitstatus == 0 and left:
             lines = (f"{process.pid}: {process.command[:500]}" for process in left)
             self._error("the end", "processes were left behind:\n" + "\n".join(lines))
@@ -221,13 +216,36 @@ class Conductor:
             and not self._timing.count
         ):
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
-        elif exitstatus == 0 and self._scheduler is not None and self._scheduler.plan is not None:
-            seconds = {self._numbers[nodeid]: one for nodeid, one in self._timing.by_test.items()}
-            took.write(self._scheduler.plan.tests, seconds)
         self._used_s = cpu_s() - loops_s
         self._wall_s = time.monotonic() - self._began
-        if exitstatus == 0 and (name := self._config.getoption("record_as")):
+        if session.exitstatus == 0:
+            self._record()
+
+    def _record(self) -> None:
+        """Keep the times of a run that passed. Busy loops and a selection would give other ones."""
+        if self._scheduler is None or self._scheduler.plan is None or self._config.getoption("busy"):
+            return
+        seconds = {self._numbers[nodeid]: one for nodeid, one in self._timing.by_test.items()}
+        took.write(self._scheduler.plan.tests, seconds)
+        name = self._config.getoption("record_as")
+        if name and not self._scheduler.not_run and not selection.narrowed(self._config):
             timing.write(name, self._timing.figures(self._wall_s, self._used_s))
+
+    def pytest_unconfigure(self) -> None:
+        """End what `pytest_sessionstart` started, if it was interrupted: then no session finishes."""
+        self._stderr.restore()
+        if not self._ended:
+            self._end_processes(0.0)
+
+    def _end_processes(self, patience_s: float) -> tuple[float, list[Process]]:
+        """Return the CPU time of the busy loops in seconds, and the processes that tests left behind."""
+        loops_s = self._busy.close()
+        for errand in self._errands:
+            errand.close()
+        left = sweep(self._run, patience_s=patience_s)
+        shutil.rmtree(self._lanes.parent, ignore_errors=True)
+        self._ended = True
+        return loops_s, left
 
     def pytest_terminal_summary(self) -> None:
         """Times, tests that did not run, and how to run again what failed."""
@@ -251,9 +269,8 @@ class Conductor:
             for nodeid in dict.fromkeys(self._failed):
                 write(f"{pytest_} {shlex.quote(nodeid)}")
         if self._crashed:
-            lines = (self._config.rootpath / STDERR).read_text(errors="replace").splitlines()[-STDERR_SHOWN:]
             self._reporter.section(f"the end of {STDERR}")
-            for line in lines:
+            for line in self._stderr.lines()[-STDERR_SHOWN:]:
                 write(line)
 
     def _error(self, where: str, text: str) -> None:

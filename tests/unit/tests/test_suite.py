@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.harness import await_that
+from tests.suite import plugin
 from tests.suite.leftovers import MARK, marked
+from tests.suite.stderr_log import StderrLog
 
 ROOT = Path(__file__).resolve().parents[3]
 LONG_S = 600
@@ -180,3 +185,106 @@ def test_a_process_is_known_by_its_mark_and_not_one_that_has_ended() -> None:
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert marked(run) == []
+
+
+INTERRUPTED = """
+import pytest
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session):
+    if not hasattr(session.config, "workerinput"):
+        raise KeyboardInterrupt
+"""
+
+
+def test_a_run_that_is_interrupted_while_processes_start_leaves_none_behind(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(INTERRUPTED)
+    errand = f"sleep {LONG_S}.{os.getpid()}"
+    code, said = play(tmp_path, {"a": PASS}, "--beside", errand)
+    assert code == 2, said
+    commands = [folder / "cmdline" for folder in Path("/proc").glob("[0-9]*")]
+    assert not [one for one in commands if errand.encode() in read(one).replace(b"\0", b" ")]
+
+
+def read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def test_a_command_that_cannot_be_started_is_named(tmp_path: Path) -> None:
+    code, said = play(tmp_path, {"a": PASS}, "--beside", "true", "--beside", "no-such-command")
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert "no-such-command cannot be started" in said and "Traceback" not in said
+
+
+def test_a_file_that_cannot_be_imported_is_followed_by_a_command_too(tmp_path: Path) -> None:
+    code, said = play(tmp_path, {"a": PASS, "b": "import no_such_module\n"})
+    assert code == 2
+    assert any(line.endswith("-m pytest test_b.py") for line in said.splitlines()), said
+
+
+def test_without_a_place_for_the_log_the_tests_run_and_its_end_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "build").write_text("a file")
+    code, said = play(tmp_path, {"a": "import os\ndef test_dies(): os.abort()\n"}, "-s")
+    assert code == 1
+    assert "Aborted" in said.partition("the end of build/test-stderr.log")[2], said
+
+
+def test_a_second_run_does_not_overwrite_the_log_of_the_first(tmp_path: Path) -> None:
+    first, second = StderrLog(tmp_path / "build" / "log"), StderrLog(tmp_path / "build" / "log")
+    for log, line in ((first, b"first\n"), (second, b"second\n")):
+        log.divert()
+        os.write(2, line)
+        log.restore()
+    assert (first.lines(), second.lines()) == (["first"], ["second"])
+
+
+def recorder(monkeypatch: pytest.MonkeyPatch, **options: object) -> tuple[list[str], Any]:
+    """The names under which a conductor keeps times, and a conductor whose tests all passed."""
+    names: list[str] = []
+    monkeypatch.setattr(plugin.timing, "write", lambda name, _figures: names.append(name))
+    monkeypatch.setattr(plugin.took, "write", lambda *_: None)
+    known = {"tx": [], "busy": 0, "record_as": "test"} | options
+    config: Any = SimpleNamespace(
+        getoption=lambda name, default=None: known.get(name, default),
+        rootpath=ROOT,
+        invocation_params=SimpleNamespace(dir=ROOT),
+        args=["tests"],
+    )
+    one = plugin.Conductor(config)
+    shutil.rmtree(one._lanes.parent)
+    one._scheduler = SimpleNamespace(plan=SimpleNamespace(tests=[]), not_run=[])  # type: ignore[assignment]
+    one._timing.add("gw0", "tests/test_a.py::test_a", 1.0, last=True)
+    one._numbers = {"tests/test_a.py::test_a": 0}
+    one._config.args = list(options.get("args", ["tests"]))  # type: ignore[call-overload]
+    return names, one
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ({}, ["test"]),
+        ({"busy": 8}, []),
+        ({"keyword": "a"}, []),
+        ({"args": ["tests/unit"]}, []),
+    ],
+)
+def test_times_of_a_selection_or_of_a_busy_machine_are_not_kept(
+    options: dict[str, object], kept: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MARK, "")
+    names, one = recorder(monkeypatch, **options)
+    one._wall_s = one._used_s = 1.0
+    one._record()
+    assert names == kept
+
+
+def test_times_of_a_run_that_left_a_process_behind_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MARK, "")
+    names, one = recorder(monkeypatch)
+    monkeypatch.setattr(plugin, "sweep", lambda *_, **__: [plugin.Process(1, "sleep")])
+    monkeypatch.setattr(one, "_error", lambda *_: None)
+    session: Any = SimpleNamespace(exitstatus=0)
+    one.pytest_sessionfinish(session, 0)
+    assert session.exitstatus == pytest.ExitCode.TESTS_FAILED and names == []
