@@ -102,7 +102,8 @@ class Conductor:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._session = session
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: nothing is left behind
-        signal.signal(signal.SIGHUP, signal.default_int_handler)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
+            signal.signal(signal.SIGHUP, signal.default_int_handler)
         self._busy = BusyLoops(self._config.getoption("busy"))
         for option in ("before_parts", "beside"):
             for command in self._config.getoption(option):
