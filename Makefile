@@ -51,7 +51,7 @@ check: lint  ## Under a minute: lint, types, consistency, and the unit tests of 
 test: lint  ## Ten minutes: what every change has to pass. It runs a test for each seeded bug
 	@$(PYTEST) $(TEST_TIER) --maxfail 20 --record-as test $(PREPARED) $(TYPES) $(TESTS)
 test-all: lint  ## An hour: every test, to the end, with the slowest ones. What resolves an issue has to pass it
-	@$(PYTEST) $(ALL_TIERS) --profile --record-as all $(PREPARED) $(TYPES) $(TESTS)
+	@$(PYTEST) $(ALL_TIERS) --max-worker-restart 100 --profile --record-as all $(PREPARED) $(TYPES) $(TESTS)
 test-slice: $(INSTALLED)  ## One eighth of the tests that `make test` does not run, chosen by COMMIT; 25 minutes at most
 	@$(PYTEST) --tier all --slice $(COMMIT) --stop-after 1500 --maxfail 20 $(PREPARED) $(TESTS)
 nightly: $(INSTALLED)  ## Hours: the long proofs, and speed; .venv/bin/python -m tests.nightly --list

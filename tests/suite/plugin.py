@@ -33,7 +33,7 @@ from tests.suite.plan import Lane, Test
 from tests.suite.progress import Progress, readable
 from tests.suite.scheduler import Scheduler
 from tests.suite.stderr_log import StderrLog
-from tests.suite.tiers import file_of
+from tests.suite.tiers import file_of, without_parameters
 
 STDERR = Path("build", "test-stderr.log")
 """Receives what the processes and their children write outside of tests: librdkafka, Java, Python itself."""
@@ -87,6 +87,8 @@ class Conductor:
         self._errands: list[Errand] = []
         self._preparing: Errand | None = None
         self._failed: list[str] = []
+        self._skipped: set[str] = set()
+        self._passed: set[str] = set()
         self._crashed = False
         self._began = time.monotonic()
         self._over = threading.Event()
@@ -168,6 +170,10 @@ class Conductor:
         if report.nodeid in self._numbers:
             process = report.node.gateway.id if hasattr(report, "node") else ""
             self._timing.add(process, report.nodeid, report.duration, last=report.when == "teardown")
+        if report.skipped:
+            self._skipped.add(without_parameters(report.nodeid))
+        elif report.passed and report.when == "call":
+            self._passed.add(without_parameters(report.nodeid))
         if report.failed:
             self._say(f"FAILED {report.nodeid} ({report.when})")
             self._failed.append(report.nodeid)
@@ -264,6 +270,10 @@ class Conductor:
                 names = [f"{file}: {count:,}" for file, count in counts.items()]
             for name in names:
                 write(name)
+        if bugs := selection.bugs_of(self._skipped - self._passed):
+            self._reporter.section(f"tests of {len(bugs)} seeded bugs were skipped")
+            for bug in bugs:
+                write(bug)
         if self._failed:
             self._reporter.section("to run again what failed")
             pytest_ = shlex.join([os.path.relpath(sys.executable), "-m", "pytest"])

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -71,9 +71,19 @@ def tier(item: pytest.Item) -> Tier:
 
 @cache
 def recorded_bugs() -> dict[str, list[str]]:
-    """Map each seeded bug on record to the tests that caught it. Raises `OSError` or `ValueError`."""
-    rows = json.loads(SEEDED.read_text(encoding="utf-8"))["figures"]["each"]
-    return {str(row["name"]): [str(test) for test in row["found_by"]] for row in rows}
+    """Map each seeded bug on record to the tests that caught it. Raises `pytest.UsageError`."""
+    try:
+        rows = json.loads(SEEDED.read_text(encoding="utf-8"))["figures"]["each"]
+        return {str(row["name"]): [str(test) for test in row["found_by"]] for row in rows}
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise pytest.UsageError(f"cannot read the record of the seeded bugs: {SEEDED}: {error!r}") from error
+
+
+def bugs_of(tests: Collection[str]) -> list[str]:
+    """Return the seeded bugs on record that any of these tests caught; node ids without parameters."""
+    return (
+        [name for name, named in recorded_bugs().items() if not set(named).isdisjoint(tests)] if tests else []
+    )
 
 
 @cache

@@ -51,7 +51,7 @@ def tier_of(nodeid: str, lane: Lane, markers: Collection[str], evidence: Collect
         return Tier.ALL
     if lane is Lane.PURE:
         return Tier.CHECK if UNIT_FOLDER in PurePosixPath(file_of(nodeid)).parents else Tier.TEST
-    if SMOKE in markers or nodeid.partition("[")[0] in evidence:
+    if SMOKE in markers or without_parameters(nodeid) in evidence:
         return Tier.TEST
     return Tier.ALL
 
@@ -59,6 +59,11 @@ def tier_of(nodeid: str, lane: Lane, markers: Collection[str], evidence: Collect
 def file_of(nodeid: str) -> str:
     """Return the file of a test, with `/`, relative to the root of the repository."""
     return nodeid.partition("::")[0]
+
+
+def without_parameters(nodeid: str) -> str:
+    """Return the node id of a test function."""
+    return nodeid.partition("[")[0]
 
 
 # --- make check -------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import pytest
 from tests.harness import await_that
 from tests.suite import plugin
 from tests.suite.leftovers import MARK, marked
+from tests.suite.selection import bugs_of, recorded_bugs
 from tests.suite.stderr_log import StderrLog
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -288,3 +289,14 @@ def test_times_of_a_run_that_left_a_process_behind_are_not_kept(monkeypatch: pyt
     session: Any = SimpleNamespace(exitstatus=0)
     one.pytest_sessionfinish(session, 0)
     assert session.exitstatus == pytest.ExitCode.TESTS_FAILED and names == []
+
+
+def test_seeded_bugs_whose_tests_were_skipped_are_named(tmp_path: Path) -> None:
+    test = next(test for tests in recorded_bugs().values() for test in tests)
+    file, _, name = test.partition("::")
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text(f"import pytest\ndef {name}(): pytest.skip('no tool')\n")
+    code, said = play(tmp_path, {})
+    assert code == 0
+    _, _, named = said.partition("seeded bugs were skipped")
+    assert set(bugs_of([test])) <= set(named.splitlines()), said
