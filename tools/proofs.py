@@ -97,9 +97,11 @@ def format_names(proofs: Mapping[str, Mapping[str, Any]]) -> str:
     """Return a paragraph that only names the stale ones of these proofs."""
     names = [one.name for one in find_stale_proofs(proofs)]
     text = f"{len(names)} of {len(proofs)} recorded proofs are older than their code"
-    return textwrap.fill(
-        f"{text}: {', '.join(names)}. Details: {COMMAND}" if names else f"{text}.", width=110
-    )
+    text = f"{text}: {', '.join(names)}." if names else f"{text}."
+    unknown = [name for name, kept in proofs.items() if age_of(kept) is Age.UNKNOWN]
+    if unknown:
+        text += f" Of unknown age: {', '.join(unknown)}."
+    return textwrap.fill(f"{text} Details: {COMMAND}" if names or unknown else text, width=110)
 
 
 def describe_failures(proofs: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> list[str]:

@@ -103,6 +103,8 @@ class Conductor:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._session = session
+        if self._config.getoption("tier"):
+            selection.recorded_bugs()  # xdist does not show the usage error of a process
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: nothing is left behind
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
             signal.signal(signal.SIGHUP, signal.default_int_handler)

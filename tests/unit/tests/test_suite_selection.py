@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.suite import selection
 from tests.suite.selection import changed_files
 
 
@@ -64,3 +65,15 @@ def test_without_a_branch_point_it_is_unknown_what_changed(repository: Path, tmp
 def test_without_git_it_is_unknown_what_changed(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert changed_files(repository) is None
+
+
+@pytest.mark.parametrize("text", [None, "", "{}", '{"figures": {"each": [1]}}'])
+def test_a_record_of_the_seeded_bugs_that_cannot_be_read_is_a_usage_error(
+    text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "seeded.json"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setattr(selection, "SEEDED", path)
+    with pytest.raises(pytest.UsageError, match=r"seeded\.json"):
+        selection.recorded_bugs.__wrapped__()

@@ -90,3 +90,16 @@ def test_a_proof_that_is_not_recorded_is_an_error_of_usage(capsys: pytest.Captur
         proofs.main(["--must", "nothing"])
     assert ended.value.code == 2
     assert "no proof is recorded as nothing; there are native, table, lost, rows" in capsys.readouterr().err
+
+
+def test_a_brief_list_names_those_of_unknown_age(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = {name: value for name, value in PROOFS["lost"].items() if name not in ("covers", "code")}
+    monkeypatch.setattr(proofs, "read_proofs", lambda: {"native": PROOFS["native"], "lost": old})
+    assert proofs.main(["--brief"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert said == (
+        "0 of 2 recorded proofs are older than their code. Of unknown age: lost. "
+        "Details: python -m tools.proofs"
+    )
