@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.suite import took
-from tests.suite.plan import Lane, lane_of
-from tests.suite.tiers import UNIT_FOLDER, Tier, file_of, is_selected, slice_of, tier_of, unit_tests_of
+from tests.suite.plan import UNIT_FOLDER, Lane, lane_of
+from tests.suite.tiers import Tier, file_of, is_selected, slice_of, tier_of, unit_tests_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDED = ROOT / "docs" / "evidence" / "seeded.json"

@@ -12,9 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import PurePosixPath
 
-from tests.suite.plan import Lane
+from tests.suite.plan import UNIT_FOLDER, Lane, of_whole_tree
 
-UNIT_FOLDER = PurePosixPath("tests/unit")
 MIRRORS: Mapping[str, str] = {"native": "participant/records", "proto": "control_topic", "docs": "tools"}
 """Top-level folders whose unit tests mirror another folder."""
 NIGHTLY = "nightly"
@@ -93,7 +92,7 @@ def unit_tests_of(changed: Iterable[str], existing: Collection[str]) -> set[str]
 def is_selected(file: str, selected: Collection[str]) -> bool:
     """Whether `make check` runs a file of unit tests. Files directly in tests/unit cover the whole tree."""
     path = PurePosixPath(file)
-    if path.parent == UNIT_FOLDER:
+    if of_whole_tree(file):
         return True
     return not selected.isdisjoint({file, *map(str, path.parents)}) if selected else False
 

@@ -29,7 +29,7 @@ class Node:
 
 def test_once_the_time_is_up_a_process_ends_with_the_tests_that_it_has() -> None:
     is_up = False
-    tests = [Test(file=f"tests/unit/test_{n}.py", lane=Lane.PURE, takes_s=1.0) for n in range(9)]
+    tests = [Test(file=f"tests/unit/table/test_{n}.py", lane=Lane.PURE, takes_s=1.0) for n in range(9)]
     nodes: list[Any] = [Node(0), Node(1)]
     scheduler = Scheduler(2, lambda _: tests, lambda _: True, lambda: is_up)
     for node in nodes:
@@ -105,3 +105,16 @@ def test_a_process_that_collects_other_tests_later_ends_the_run() -> None:
     scheduler.add_node(replacing)
     with pytest.raises(RuntimeError, match="different tests, for example x"):
         scheduler.add_node_collection(replacing, [*scheduler.collection, "x"])
+
+
+def test_tests_of_the_whole_tree_run_though_the_time_is_up() -> None:
+    files = [f"tests/unit/{name}.py" for name in ("table/test_a", "test_tiers", "table/test_b", "test_house")]
+    tests = [Test(file=file, lane=Lane.PURE, takes_s=1.0) for file in files]
+    node: Any = Node(0)
+    scheduler = Scheduler(1, lambda _: tests, lambda _: True, lambda: True)
+    scheduler.add_node(node)
+    scheduler.add_node_collection(node, files)
+    scheduler.schedule()
+    play_all(scheduler, node)
+    assert (node.received, scheduler.not_run) == ([1, 3], [0, 2])
+    assert scheduler.tests_finished and node.shutting_down
