@@ -7,13 +7,17 @@ writes its output to build/nightly/STEP.log and its figures to build/evidence.
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 
 from tests.evidence import ROOT
+from tests.suite.leftovers import MARK, sweep
 
 FOLDER = ROOT / "build" / "nightly"
 STORES = ("s3", "hdfs", "gs", "azure")
@@ -58,11 +62,28 @@ def main() -> int:
             say(f"{name:<16} {shlex.join(command)}")
         return 0
     chosen = {name: known[name] for name in asked.steps or known}
-    failed = [name for name, command in chosen.items() if not run(name, command)]
+    try:
+        failed = run_all(chosen)
+    except KeyboardInterrupt:
+        say("interrupted")
+        return 130
     say(f"{len(chosen) - len(failed)} passed, {len(failed)} failed")
     for name in failed:
         say(f"{name}: {shlex.join(chosen[name])}")
     return 1 if failed else 0
+
+
+def run_all(chosen: Mapping[str, Sequence[str]]) -> list[str]:
+    """Run the steps and return the names of those that failed. An interrupt leaves no process behind."""
+    os.environ[MARK] = mark = uuid.uuid4().hex
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return [name for name, command in chosen.items() if not run(name, command)]
+    except KeyboardInterrupt:
+        sweep(mark, patience_s=0.0)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def run(name: str, command: Sequence[str]) -> bool:

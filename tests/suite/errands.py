@@ -13,6 +13,7 @@ class Errand:
 
     def __init__(self, command: str) -> None:
         self.command = command
+        self._outcome = ""
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self._process = subprocess.Popen(
             shlex.split(command),
@@ -31,8 +32,13 @@ class Errand:
         return self.code == 0
 
     def wait(self, timeout_s: float) -> None:
-        """Raises `subprocess.TimeoutExpired`."""
-        self._process.wait(timeout_s)
+        """Wait until it ends. After `timeout_s` it is killed, and has failed."""
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            self._outcome = f"did not end within {timeout_s:.0f} s"
 
     def failure(self) -> str:
         """Empty while it runs and where it succeeded; else what it said."""
@@ -40,7 +46,7 @@ class Errand:
             return ""
         self._said.seek(0)
         said = self._said.read().decode(errors="replace").strip()
-        return f"{self.command} ended with {self.code}:\n{said}"
+        return f"{self.command} {self._outcome or f'ended with {self.code}'}:\n{said}"
 
     def close(self) -> None:
         """It is ended where it still runs."""
