@@ -4,6 +4,7 @@ died.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from tests.seeded.base import Bug, always, of
@@ -20,6 +21,7 @@ S3_CONNECTOR = "tests/integration/test_s3_connector.py"
 
 
 STORE = "tests/conformance/test_store.py"
+PROCESS_END = "tests/unit/lockstep/launch/test_process_end.py"
 
 
 def _recovers(_right: Any) -> Any:
@@ -98,6 +100,17 @@ BUGS = (
             "builtins.ConnectionError": "HDFS cannot be reached",
             "table.store.port.OutcomeUnknown": "HDFS did not answer",  # of the one attempt that there is
         },
+    ),
+    Bug(
+        "python_finalizes_over_native_calls",
+        "A process lets Python finalize, which aborts it where a client in Rust is still being asked.",
+        Hole.STANDSTILL,
+        {"lockstep.launch.process_end:end_process": lambda _right: lambda code: sys.exit(code)},
+        of(
+            PROCESS_END,
+            "test_a_process_keeps_its_exit_code_though_a_native_call_is_outstanding_as_it_ends",
+            "test_no_command_lets_python_finalize",
+        ),
     ),
     Bug(
         "a_heartbeat_that_never_beat_is_asked_when_it_did",
