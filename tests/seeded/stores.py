@@ -113,6 +113,16 @@ BUGS = (
         ),
     ),
     Bug(
+        "a_script_ends_over_calls_of_hdfs",
+        "A script that ends waits for no call of HDFS: one that returns while Python finalizes aborts it.",
+        Hole.STANDSTILL,
+        {"table.store.outstanding:OutstandingCalls.close": always(True)},
+        of(
+            "tests/unit/table/store/test_outstanding.py",
+            "test_a_script_keeps_its_exit_code_though_a_call_that_it_gave_up_returns_as_it_ends",
+        ),
+    ),
+    Bug(
         "a_heartbeat_that_never_beat_is_asked_when_it_did",
         "Where storage did not take a heartbeat's first beat, no commit of its instant is tried again.",
         Hole.STANDSTILL,
