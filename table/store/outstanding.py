@@ -12,7 +12,7 @@ import atexit
 import threading
 import time
 
-END_S = 2.0
+END_S = 5.0
 """Bound of that wait, in seconds."""
 
 
