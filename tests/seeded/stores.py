@@ -4,6 +4,7 @@ died.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import sys
 from typing import Any
@@ -22,6 +23,7 @@ S3_CONNECTOR = "tests/integration/test_s3_connector.py"
 
 
 STORE = "tests/conformance/test_store.py"
+LOOP = "tests/unit/table/store/hdfs/test_loop.py"
 WRITING = "tests/unit/table/store/hdfs/test_writing.py"
 PROCESS_END = "tests/unit/lockstep/launch/test_process_end.py"
 
@@ -38,6 +40,10 @@ def _of_no_class(_right: Any) -> Any:
         return OSError(errno.EIO, f"HDFS does not do it: {said}", place)
 
     return refused
+
+
+def _uncounted(_right: Any) -> Any:
+    return asyncio.SelectorEventLoop.call_soon_threadsafe
 
 
 def _if_it_looks_expired(_right: Any) -> Any:
@@ -130,6 +136,13 @@ BUGS = (
             "tests/unit/table/store/test_outstanding.py",
             "test_a_script_keeps_its_exit_code_though_a_call_that_it_gave_up_returns_as_it_ends",
         ),
+    ),
+    Bug(
+        "a_loop_ends_over_threads_that_wake_it",
+        "A script ends while a thread of hdfs-native still wakes its loop, and is aborted by that thread.",
+        Hole.STANDSTILL,
+        {"table.store.hdfs.loop:CountedLoop.call_soon_threadsafe": _uncounted},
+        of(LOOP, "test_a_loop_that_is_stopped_waits_for_a_thread_that_is_still_waking_it"),
     ),
     Bug(
         "a_data_node_that_stands_still_ends_a_file_by_time",
