@@ -92,6 +92,16 @@ BUGS = (
         of(S3_TABLE, "test_a_completion_that_lands_after_its_rollback_is_taken_off_the_timeline"),
     ),
     Bug(
+        "a_request_that_lands_late_stays",
+        "A request that a store carries out after the rollback of its instant is never removed.",
+        Hole.LOCK,
+        {"table.hudi.driver.rollback:_requested_late": always([])},
+        of(
+            S3_TABLE,
+            "test_a_request_that_lands_after_its_rollback_is_taken_off_the_timeline_and_its_files_are_swept",
+        ),
+    ),
+    Bug(
         "files_that_hudi_leaves_open_keep_their_connections",
         "The driver's JVM reads S3 by Hadoop's own connector, from whose pool Hudi takes without end.",
         Hole.STANDSTILL,
