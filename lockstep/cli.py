@@ -18,6 +18,7 @@ import click
 
 from control_topic.spelling import plain
 from lockstep.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MEANINGS, EXIT_WELL, LockstepError, sentence
+from lockstep.launch.process_end import run_process
 from lockstep.launch.start_up import importing
 from lockstep.output import OutputClosed
 
@@ -131,7 +132,7 @@ def _say(error: Exception) -> None:
 
 def main() -> NoReturn:
     """The entry point of the `lockstep` script."""
-    sys.exit(run(sys.argv[1:]))
+    run_process(lambda: run(sys.argv[1:]))
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ with importing():
         Superseded,
         sentence,
     )
+    from lockstep.launch.process_end import run_process
     from lockstep.launch.submit import needs_of
     from lockstep.offsets.operator_commit import execute_operator_commit
     from lockstep.validate import validate_in_job
@@ -292,4 +293,4 @@ def _commits_logger() -> Callable[[Progress], None]:
 
 
 if __name__ == "__main__":
-    main()
+    run_process(main)

@@ -322,6 +322,29 @@ def test_a_data_node_that_stands_still_keeps_none_of_the_files_that_are_closed_a
         assert len(store.names()) == 1 + 2 * at_once
 
 
+def test_the_client_says_of_a_data_node_that_dies_under_a_file_what_lets_it_be_begun_again(
+    own: HdfsServer,
+) -> None:
+    """Of the only one that has the file, between two syncs."""
+    store = new_store(own)
+    held = store._calls.writing()
+
+    async def begin() -> Any:
+        options = WriteOptions(overwrite=True, create_parent=False)
+        return await held.inner.create(store._full("one"), options)
+
+    writer = store._calls.run("one", begin)
+
+    async def write() -> None:
+        await writer.write(b"1" * 100_000)
+        await writer.hsync()
+
+    store._calls.run("one", write)
+    own.kill()
+    with pytest.raises(ConnectionError, match="data nodes of HDFS did not do it"):
+        store._calls.run("one", write)
+
+
 class Unlucky(Passing):
     """A client; the name node names a dead data node for the first `times` blocks that are asked for."""
 

@@ -392,6 +392,23 @@ def test_a_completion_that_lands_after_its_rollback_is_taken_off_the_timeline(
     assert spark.read.format("hudi").load(place.path).count() == 6
 
 
+def test_a_request_that_lands_after_its_rollback_is_taken_off_the_timeline_and_its_files_are_swept(
+    opened: Callable[..., S3Driver], spark: SparkSession, place: Place
+) -> None:
+    driver, successor = opened(properties=PLAIN), opened(properties=PLAIN)
+    driver.run("one", 4)
+    instant = driver.begin("two")
+    assert successor.table.roll_back(instant)
+    file = driver.write(instant, 5)
+    successor.run("three", 2)
+    place.direct.put(f"{TIMELINE}/{instant}.commit.requested", b"")
+    third = opened(properties=PLAIN)
+    assert place.direct.stat(f"{TIMELINE}/{instant}.commit.requested") is None
+    third.table.sweep(grace_ms=0)
+    assert place.direct.stat(file.path) is None
+    assert spark.read.format("hudi").load(place.path).count() == 6
+
+
 def test_nothing_follows_from_a_completion_that_lands_before_the_successors_first_commit(
     opened: Callable[..., S3Driver], spark: SparkSession, place: Place
 ) -> None:

@@ -4,6 +4,9 @@ died.
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import sys
 from typing import Any
 
 from tests.seeded.base import Bug, always, of
@@ -20,6 +23,9 @@ S3_CONNECTOR = "tests/integration/test_s3_connector.py"
 
 
 STORE = "tests/conformance/test_store.py"
+LOOP = "tests/unit/table/store/hdfs/test_loop.py"
+WRITING = "tests/unit/table/store/hdfs/test_writing.py"
+PROCESS_END = "tests/unit/lockstep/launch/test_process_end.py"
 
 
 def _recovers(_right: Any) -> Any:
@@ -27,6 +33,17 @@ def _recovers(_right: Any) -> Any:
         return bool(await client.recover_lease(full))
 
     return recover
+
+
+def _of_no_class(_right: Any) -> Any:
+    def refused(said: str, place: str) -> OSError:
+        return OSError(errno.EIO, f"HDFS does not do it: {said}", place)
+
+    return refused
+
+
+def _uncounted(_right: Any) -> Any:
+    return asyncio.SelectorEventLoop.call_soon_threadsafe
 
 
 def _if_it_looks_expired(_right: Any) -> Any:
@@ -75,6 +92,16 @@ BUGS = (
         of(S3_TABLE, "test_a_completion_that_lands_after_its_rollback_is_taken_off_the_timeline"),
     ),
     Bug(
+        "a_request_that_lands_late_stays",
+        "A request that a store carries out after the rollback of its instant is never removed.",
+        Hole.LOCK,
+        {"table.hudi.driver.rollback:_requested_late": always([])},
+        of(
+            S3_TABLE,
+            "test_a_request_that_lands_after_its_rollback_is_taken_off_the_timeline_and_its_files_are_swept",
+        ),
+    ),
+    Bug(
         "files_that_hudi_leaves_open_keep_their_connections",
         "The driver's JVM reads S3 by Hadoop's own connector, from whose pool Hudi takes without end.",
         Hole.STANDSTILL,
@@ -98,6 +125,57 @@ BUGS = (
             "builtins.ConnectionError": "HDFS cannot be reached",
             "table.store.port.OutcomeUnknown": "HDFS did not answer",  # of the one attempt that there is
         },
+    ),
+    Bug(
+        "python_finalizes_over_native_calls",
+        "A process lets Python finalize, which aborts it where a client in Rust is still being asked.",
+        Hole.STANDSTILL,
+        {"lockstep.launch.process_end:end_process": lambda _right: lambda code: sys.exit(code)},
+        of(
+            PROCESS_END,
+            "test_a_process_keeps_its_exit_code_though_a_native_call_is_outstanding_as_it_ends",
+            "test_no_command_lets_python_finalize",
+        ),
+    ),
+    Bug(
+        "a_script_ends_over_calls_of_hdfs",
+        "A script that ends waits for no call of HDFS: one that returns while Python finalizes aborts it.",
+        Hole.STANDSTILL,
+        {"table.store.outstanding:OutstandingCalls.close": always(True)},
+        of(
+            "tests/unit/table/store/test_outstanding.py",
+            "test_a_script_keeps_its_exit_code_though_a_call_that_it_gave_up_returns_as_it_ends",
+        ),
+    ),
+    Bug(
+        "a_loop_ends_over_threads_that_wake_it",
+        "A script ends while a thread of hdfs-native still wakes its loop, and is aborted by that thread.",
+        Hole.STANDSTILL,
+        {"table.store.hdfs.loop:CountedLoop.call_soon_threadsafe": _uncounted},
+        of(LOOP, "test_a_loop_that_is_stopped_waits_for_a_thread_that_is_still_waking_it"),
+    ),
+    Bug(
+        "a_data_node_that_stands_still_ends_a_file_by_time",
+        "On HDFS a minute ends the attempts at a file, though a node that stands still takes most of it.",
+        Hole.STANDSTILL,
+        {"table.store.hdfs.writing:ATTEMPTS_LEAST": lambda _right: 0},
+        of(WRITING, "test_a_file_gets_through_though_a_data_node_that_stands_still_is_named_many_times"),
+        raises={"builtins.ConnectionError": "No data received"},
+    ),
+    Bug(
+        "a_data_node_that_stands_still_takes_as_long_as_a_slow_one",
+        "On HDFS each attempt at a file waits for ten seconds, also where a node has just stood still.",
+        Hole.STANDSTILL,
+        {"table.store.hdfs.writing:_patience_s": always(10.0)},
+        of(WRITING, "test_a_file_leaves_a_data_node_that_stands_still_within_seconds"),
+    ),
+    Bug(
+        "a_data_node_that_died_is_told_by_an_error_of_no_class",
+        "What hdfs-native says of data nodes that fail is taken for a refusal, and the file is given up.",
+        Hole.STANDSTILL,
+        {"table.store.hdfs.errors:_no_data_node": _of_no_class},
+        of(WRITING, "test_a_file_is_begun_again_whatever_the_client_says_of_data_nodes_that_fail"),
+        raises={"builtins.OSError": "HDFS does not do it"},
     ),
     Bug(
         "a_heartbeat_that_never_beat_is_asked_when_it_did",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from control_topic.messages import (
@@ -61,10 +60,13 @@ class Stranger:
         epochs = (whose.epoch, whose.epoch, whose.epoch + 1, whose.epoch + EPOCH_LEAD_MAX, FAR, EPOCH_MAX)
         epoch = whose.epoch if isinstance(body, WriteStatus) else min(pick(epochs), EPOCH_MAX)
         run = f"run-{pick((1, 2, 9))}" if isinstance(body, RunAnnounce) else whose.run
-        forged = replace(
-            whose,
+        forged = Message(
+            version=whose.version,
+            pipeline=whose.pipeline,
             run=run,
             epoch=epoch,
+            sender=whose.sender,
+            incarnation=whose.incarnation,
             sequence=whose.sequence + pick((1, 1, FAR)),
             sent_at_ms=pick((0, FAR)),
             body=body,

@@ -42,7 +42,15 @@ class Transcript:
         return len(self._notes)
 
     def lines(self) -> list[str]:
-        return [line(*note) for note in self._notes]
+        """All lines. A message is noted where it is written and by each process that hears it: shown once."""
+        shown: dict[int, str] = {}
+        made = []
+        for now_ms, who, what, content in self._notes:
+            text = shown.get(id(content))
+            if text is None:
+                text = shown[id(content)] = show(content)
+            made.append(_line(now_ms, who, what, text))
+        return made
 
     def telling(self, lines_max: int) -> list[str]:
         """The lines that tell the story: no repeats, nothing without effect, short ids; always the end."""
@@ -86,7 +94,11 @@ def _shortened(text: str) -> str:
 
 
 def line(now_ms: int, who: str, what: str, content: Any) -> str:
-    return f"{now_ms / 1000:9.3f}  {who:<22} {what:<10} {show(content)}".rstrip()
+    return _line(now_ms, who, what, show(content))
+
+
+def _line(now_ms: int, who: str, what: str, text: str) -> str:
+    return f"{now_ms / 1000:9.3f}  {who:<22} {what:<10} {text}".rstrip()
 
 
 def show(value: Any) -> str:

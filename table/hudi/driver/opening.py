@@ -14,7 +14,7 @@ from urllib.parse import quote
 from table.errors import Unavailable
 from table.hudi.driver.history import History
 from table.hudi.driver.java import changing
-from table.hudi.driver.rollback import table_lock
+from table.hudi.driver.rollback import remove_requested, table_lock
 from table.hudi.driver.session import Session
 from table.hudi.driver.watchdog import Watchdog
 from table.hudi.layout import HEARTBEATS, META_FOLDER
@@ -62,11 +62,7 @@ class Opening:
 
 
 def take_back(session: Session, history: History, watchdog: Watchdog, opening: Opening) -> None:
-    """Remove the instant that another driver of this pipeline has requested and not opened.
-
-    Hudi looks for the first file before it makes the second. One that it makes all the same, because it had
-    looked before, gets the first again, and is rolled back like others.
-    """
+    """Remove the instant that another driver of this pipeline has requested and not opened."""
     instant = opening.noted()
     if not instant or not _is_only_requested(history, instant):
         return
@@ -74,11 +70,7 @@ def take_back(session: Session, history: History, watchdog: Watchdog, opening: O
     with changing(doing, session.lock.folder), table_lock(session, watchdog):
         if not _is_only_requested(history, instant):
             return
-        states = session.hudi.common.table.timeline.HoodieInstant.State
-        requested = session.meta.createNewInstant(states.REQUESTED, history.action, instant)
-        session.meta.getActiveTimeline().deleteInstantFileIfExists(requested)
-        if any(one.time == instant for one in history.pending()):
-            session.meta.getActiveTimeline().createNewInstant(requested)
+        if not remove_requested(session, history, instant):
             return
     opening.let_die(instant)
     log.warning(

@@ -87,6 +87,12 @@ def settle(session: Session, history: History, watchdog: Watchdog, fence: Fence)
             *(session.path, instant),
             extra={"instant": instant},
         )
+    for instant in take_back_requested(session, history, watchdog, fence):
+        log.warning(
+            "Removed the request of an instant that came after its rollback: table=%s instant=%s",
+            *(session.path, instant),
+            extra={"instant": instant},
+        )
     finish(session, history, watchdog, fence)
 
 
@@ -105,6 +111,46 @@ def take_back_late(session: Session, watchdog: Watchdog, fence: Fence) -> list[s
         for instant in late.values():
             session.meta.getActiveTimeline().deleteInstantFileIfExists(instant)
     return sorted(late)
+
+
+def take_back_requested(session: Session, history: History, watchdog: Watchdog, fence: Fence) -> list[str]:
+    """Remove the requested files of instants of ours that have been rolled back. Return these instants.
+
+    A store may carry out the request of an instant after its rollback. No rollback names the instant then, as
+    no inflight file says whose it is, and no sweep removes its files, as it is pending.
+    """
+    if not (late := _requested_late(session, history, fence)):
+        return []
+    doing = "a request that came too late could not be removed"
+    with changing(doing, session.lock.folder), table_lock(session, watchdog):
+        late = _requested_late(session, history, fence)
+        return [instant for instant in late if remove_requested(session, history, instant)]
+
+
+def _requested_late(session: Session, history: History, fence: Fence) -> list[str]:
+    """Instants without an inflight file that a driver of ours has decided over, and none is rolling back."""
+    requested = [one.time for one in history.pending() if not one.instant.isInflight()]
+    if not requested:
+        return []
+    with reading(f"table {session.path}: its timeline cannot be read"):
+        rolled_back = rollbacks(session)
+    decided = fence.decided()
+    return [instant for instant in requested if instant in decided and instant not in rolled_back]
+
+
+def remove_requested(session: Session, history: History, instant: str) -> bool:
+    """Remove the requested file of an instant without an inflight file. Only inside the table lock.
+
+    Return whether it is gone. Hudi looks for the first file before it makes the second: one that it makes all
+    the same gets the first again, and is rolled back like others.
+    """
+    states = session.hudi.common.table.timeline.HoodieInstant.State
+    requested = session.meta.createNewInstant(states.REQUESTED, history.action, instant)
+    session.meta.getActiveTimeline().deleteInstantFileIfExists(requested)
+    if any(one.time == instant for one in history.pending()):
+        session.meta.getActiveTimeline().createNewInstant(requested)
+        return False
+    return True
 
 
 def _late(session: Session, suspects: Sequence[str]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from hdfs_native import AsyncClient, Client
 from table.store.hdfs.errors import told
 from table.store.hdfs.loop import GivenUp, Loop, Panic
 from table.store.hdfs.settings import HdfsSettings
+from table.store.outstanding import OutstandingCalls
 from table.store.port import OutcomeUnknown
 from table.store.process import stay_here
 
@@ -32,6 +33,7 @@ UNHURRIED_S = 10.0
 """So long the client closes large files in its own time, once one had to have its lease recovered."""
 ATTEMPTS_MAX, SLEEP_FIRST_MS, SLEEP_MAX_MS = 6, 200, 5_000
 LOOP = Loop("hdfs-writing")
+OUTSTANDING = OutstandingCalls()
 T = TypeVar("T")
 
 
@@ -102,11 +104,12 @@ class Calls:
                 answer.append(call())
             except BaseException as error:  # noqa: BLE001 — whatever it is, whoever asked is told
                 broke.append(error)
+            OUTSTANDING.end()
             with self._lock:
                 ended.set()
                 self._hanging -= given_up.is_set()
 
-        threading.Thread(target=asking, name="hdfs", daemon=True).start()
+        self._begin(asking, place)
         if not ended.wait(patience_s):
             with self._lock:
                 if not ended.is_set():  # else it has answered just now
@@ -135,6 +138,16 @@ class Calls:
             raise self._silent(place, patience_s) from error
         except Exception as error:
             raise told(error, place) from error
+
+    def _begin(self, asking: Callable[[], None], place: str) -> None:
+        """Start `asking`, which ends what is outstanding, in a daemon thread. Raises `OSError`."""
+        if not OUTSTANDING.begin():
+            raise OSError(errno.ECANCELED, "HDFS is not asked: this process ends", place)
+        try:
+            threading.Thread(target=asking, name="hdfs", daemon=True).start()
+        except RuntimeError as error:
+            OUTSTANDING.end()
+            raise OSError(errno.EAGAIN, f"HDFS is not asked: {error}. Allow more threads.", place) from error
 
     def _silent(self, place: str, patience_s: float) -> OutcomeUnknown:
         return OutcomeUnknown(errno.ETIMEDOUT, f"HDFS did not answer within {patience_s:.0f} s", place)

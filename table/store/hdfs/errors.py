@@ -21,6 +21,10 @@ _QUOTAS = frozenset(
 _GONE = frozenset({"FileNotFoundException", "LeaseExpiredException"})
 _REFUSED = frozenset({"AccessControlException", "AuthorizationException", "InvalidToken", "SaslException"})
 _NO_HOST = "No NameNode hosts found"
+_DATA_NODES = re.compile(r'^(?:DataTransferError\(|OperationFailed\("Failed to complete file in time"\)$)')
+"""hdfs-native's own errors of data nodes that fail, or that do not report a block to the name node."""
+_NO_DATA_NODE = re.compile(r"could only be (?:written|replicated) to \d+ ")
+"""What a name node says, of no class of its own, where it finds no data node that takes a block now."""
 _NO_FOLDER = frozenset({"ParentNotDirectoryException", "PathIsNotDirectoryException"})
 
 
@@ -32,6 +36,8 @@ def told(error: BaseException, place: str) -> OSError:
         return FileExistsError(errno.EEXIST, _first_line(str(error)), place)
     if isinstance(error, IsADirectoryError):
         return IsADirectoryError(errno.EISDIR, "Is a directory", place)
+    if _DATA_NODES.match(str(error)):
+        return _no_data_node(_first_line(str(error)), place)
     found = _EXCEPTION.match(str(error))
     if found:
         return _refused(found["name"].rpartition(".")[2], _first_line(found["said"]), place)
@@ -71,7 +77,17 @@ def _refused(name: str, said: str, place: str) -> OSError:
     if name == "StandbyException":
         why = "no name node is active: see whether one takes over, and whether the configuration names all"
         return OSError(errno.EAGAIN, why, place)
+    if _NO_DATA_NODE.search(said):
+        return _no_data_node(said, place)
     return OSError(errno.EIO, f"HDFS does not do it: {name}: {said}", place)
+
+
+def _no_data_node(said: str, place: str) -> ConnectionError:
+    return ConnectionError(
+        errno.EHOSTUNREACH,
+        f"the data nodes of HDFS did not do it ({said}): see whether they are up and have room",
+        place,
+    )
 
 
 def _first_line(text: str) -> str:

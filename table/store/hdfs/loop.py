@@ -8,12 +8,15 @@ import asyncio
 import atexit
 import concurrent.futures
 import threading
+import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from contextvars import Context
+from typing import TypeVar, TypeVarTuple
 
 STUCK_S = 5.0
 """So long after its bound one is waited for that does not end: then the loop itself stands still."""
 STOP_S = 2.0
+STOP_TURN_S = 0.005
 HELD_TURNS, HELD_TURN_S = 10, 1.0
 """So many turns of the loop what is let go of is held for, each after so long."""
 PAUSES_S = (0.2, 0.4, 0.8, 1.6, 3.2)
@@ -21,6 +24,7 @@ PAUSES_S = (0.2, 0.4, 0.8, 1.6, 3.2)
 ANSWERS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 """Of a server that is there."""
 T = TypeVar("T")
+Given = TypeVarTuple("Given")
 
 
 class GivenUp(Exception):
@@ -31,6 +35,26 @@ class Panic(ConnectionError):
     """Of the client's own, which nothing else is to be asked of."""
 
 
+class CountedLoop(asyncio.SelectorEventLoop):
+    """An event loop that counts the threads which are waking it.
+
+    Threads of hdfs-native do so when an answer comes. Each releases Python's lock as it writes to the loop's
+    socket, and wants it back when the loop may have done the rest, and stopped, already.
+    """
+
+    waking = 0
+    """Changed under Python's lock, with no call after it in which a thread may lose that."""
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[*Given], object], *args: *Given, context: Context | None = None
+    ) -> asyncio.Handle:
+        self.waking += 1
+        try:
+            return super().call_soon_threadsafe(callback, *args, context=context)
+        finally:
+            self.waking -= 1
+
+
 class Loop:
     """Its thread is made when it is first needed, where a process may still fork before. Safe to use from any
     thread.
@@ -39,7 +63,7 @@ class Loop:
     def __init__(self, name: str) -> None:
         self._name = name
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: CountedLoop | None = None
         self._thread: threading.Thread
         self._stopped = False
         self._kept: list[object] = []
@@ -80,13 +104,16 @@ class Loop:
         if loop is not None:
             asyncio.run_coroutine_threadsafe(_give_up_all(), loop)
             self._thread.join(STOP_S)
+            ends_s = time.monotonic() + STOP_S
+            while loop.waking and time.monotonic() < ends_s:
+                time.sleep(STOP_TURN_S)
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._stopped:
                 raise GivenUp
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
+                self._loop = CountedLoop()
                 self._thread = threading.Thread(
                     target=_turn, args=(self._loop,), name=self._name, daemon=True
                 )

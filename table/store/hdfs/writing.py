@@ -27,11 +27,16 @@ cluster's configuration says."""
 ATTEMPTS_MAX = 32
 """A file with one copy meets the dead one of three in every third attempt: eight were not enough once in some
 hundred files."""
-ATTEMPTS_S = 60.0
-"""After this long the next attempt is the last."""
+ATTEMPTS_S, ATTEMPTS_LEAST = 60.0, 16
+"""After this long, in seconds, and at least that many attempts the next is the last. A data node that stands
+still costs seconds where a dead one refuses at once: by the time alone a file gave up after seven attempts,
+one of some thousand files that meet one of three nodes."""
 PAUSE_FIRST_S, PAUSE_MAX_S = 0.01, 1.0
 HANGS_S = 10.0
-"""So long one attempt may take to bring what is held to disks, but for the last."""
+"""Bound of one attempt to bring what is held to disks, in seconds, but for the last."""
+HANGS_LEAN_S, LEAN_STEP = 3.0, 2
+"""Bound of the first attempts with few copies, in seconds. It doubles after each `LEAN_STEP` attempts, up to
+`HANGS_S`: a file leaves a node that stands still soon, and a slow cluster gets its time."""
 PIECE_S = 20.0
 """So long a piece may take of a file that is begun: it is not begun again here, but with its transaction."""
 
@@ -82,14 +87,14 @@ class Writing:
         """What is begun anew where a data node does not do it, or where it was done in haste."""
         last_from_s = time.monotonic() + ATTEMPTS_S
         for number in range(1, ATTEMPTS_MAX + 1):
-            last = number == ATTEMPTS_MAX or time.monotonic() > last_from_s
+            last = number == ATTEMPTS_MAX or (number > ATTEMPTS_LEAST and time.monotonic() > last_from_s)
             copies = 1 if number > len(COPIES) or self._calls.lean else COPIES[number - 1]
             if number > 1:
                 time.sleep(min(PAUSE_MAX_S, PAUSE_FIRST_S * 2 ** (number - 2)))
             if number > 1 or copies is not None:
                 self._writer = self._made_anew(copies)
             try:
-                act(None if last else HANGS_S, number == 1)
+                act(None if last else _patience_s(number, copies), number == 1)
             except (ConnectionError, OutcomeUnknown) as error:
                 if isinstance(error, OutcomeUnknown) or number >= len(COPIES):
                     self._calls.be_lean()
@@ -146,3 +151,10 @@ class Writing:
         self._client = client = self._held.inner
         self._size_bytes = 0
         return self._run(lambda: again(lambda: client.create(self._full, options)))
+
+
+def _patience_s(number: int, copies: int | None) -> float:
+    """Return the bound of an attempt that is not the last, in seconds. `number`: from 1."""
+    if copies is None:
+        return HANGS_S
+    return min(HANGS_S, HANGS_LEAN_S * 2.0 ** ((number - 1) // LEAN_STEP))

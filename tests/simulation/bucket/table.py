@@ -331,6 +331,7 @@ class Table(Files):
 
     def open(self) -> Steps[None]:
         yield from self.take_back_late()
+        yield from self.take_back_requested()
         yield from self.finish_rollbacks()
 
     def take_back_late(self) -> Steps[None]:
@@ -344,6 +345,25 @@ class Table(Files):
         for name in (seen.complete[one] for one in suspects if one in seen.complete):
             self.note(f"takes {name} off the timeline")
             yield from self.delete(f"{timeline.FOLDER}/{name}")
+
+    def take_back_requested(self) -> Steps[None]:
+        """Requests that came after a rollback: `table.hudi.driver.rollback.take_back_requested`."""
+        if (yield from self._requested_late()):
+            yield from self.locked(self._remove_requested())
+
+    def _requested_late(self) -> Steps[list[str]]:
+        seen = yield from self.look()
+        requested = [one for one, is_inflight in seen.open.items() if not is_inflight]
+        if not requested:
+            return []
+        rolled_back = yield from self.targets(seen.pending_rollbacks)
+        decided = yield from self.store.call(self.fence.decided, self.fence)
+        return [one for one in requested if one in decided and one not in rolled_back]
+
+    def _remove_requested(self) -> Steps[None]:
+        for instant in (yield from self._requested_late()):
+            self.note(f"removes the request of {instant}, which came late")
+            yield from self.delete(timeline.requested(instant))
 
     def finish_rollbacks(self) -> Steps[None]:
         """Of instants of ours that `unfinished` lists no more: `table.hudi.driver.rollback.finish`."""
@@ -362,6 +382,7 @@ class Table(Files):
         removed = yield from self.store.call(lambda: self.sweeper.sweep(grace_ms=0), self.sweeper._candidates)
         self.note(f"has swept {removed} files")
         yield from self.take_back_late()
+        yield from self.take_back_requested()
         yield from self.finish_rollbacks()
 
 

@@ -152,11 +152,15 @@ def _to_all(hooks: list[Callable[..., None]]) -> Callable[..., None]:
         for hook in hooks:
             hook(first, second, third, fourth)
 
+    def told_five(first: Any, second: Any, third: Any, fourth: Any, fifth: Any) -> None:
+        for hook in hooks:
+            hook(first, second, third, fourth, fifth)
+
     def told(*args: Any) -> None:
         for hook in hooks:
             hook(*args)
 
-    return {2: told_two, 4: told_four}.get(_arguments_of(hooks[0]), told)
+    return {2: told_two, 4: told_four, 5: told_five}.get(_arguments_of(hooks[0]), told)
 
 
 def _to_nobody(*_args: Any) -> None:

@@ -132,6 +132,41 @@ def test_a_loop_that_was_stopped_runs_nothing(loop: Loop) -> None:
         loop.run(slow, LONG_S)
 
 
+def test_a_loop_that_is_stopped_waits_for_a_thread_that_is_still_waking_it(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread of hdfs-native, which wants Python's lock once more when the loop has done the rest."""
+    loop.run(nothing, LONG_S)
+    running = loop._loop
+    assert running is not None
+    writes, may_end = threading.Event(), threading.Event()
+    write = running._write_to_self  # type: ignore[attr-defined]
+
+    def write_slowly() -> None:
+        write()
+        if threading.current_thread() is waking:
+            writes.set()
+            may_end.wait(LONG_S)
+
+    monkeypatch.setattr(running, "_write_to_self", write_slowly)
+    waking = threading.Thread(target=running.call_soon_threadsafe, args=(lambda: None,), daemon=True)
+    waking.start()
+    assert writes.wait(LONG_S)
+    stopping = threading.Thread(target=loop.stop, daemon=True)
+    stopping.start()
+    loop._thread.join(LONG_S)
+    stopping.join(5 * SHORT_S)
+    assert stopping.is_alive()
+    may_end.set()
+    stopping.join(LONG_S)
+    waking.join(LONG_S)
+    assert not stopping.is_alive() and not running.waking
+
+
+async def nothing() -> None:
+    return None
+
+
 def test_one_gets_as_long_again_once_what_it_waits_for_has_answered() -> None:
     async def all_of_it() -> str:
         slow = Slow()
