@@ -33,7 +33,7 @@ TESTS = (
     "golden/test_*.py",
     "unit/coordinator/test_*.py",
     "unit/participant/test_*.py",
-    "unit/test_transitions.py",
+    "unit/cores/test_transitions.py",
 )
 LEFT_OUT = "some_life"
 """Random lives of the cores: most of the time, and no branch or pair that the other tests do not walk."""

@@ -51,6 +51,7 @@ COVERS: Mapping[str, Cover] = {
             "tests/simulation",
             "tests/unit/*.py",
             "tests/unit/coordinator",
+            "tests/unit/cores",
             "tests/unit/participant/*.py",
         )
     ),

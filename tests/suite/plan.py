@@ -7,10 +7,11 @@ others once that is empty: what computes fills the gaps of what waits.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
+from random import Random
 
 UNIT_FOLDER = PurePosixPath("tests/unit")
 REAL_FOLDER = "integration"
@@ -75,9 +76,13 @@ def preferences(process: int, processes: int) -> tuple[Lane, ...]:
 
 class Plan:
     """Tests by their numbers in the collection. A file's tests stay together, in their order, but for those
-    that start real parts: each starts its own."""
+    that start real parts: each starts its own.
 
-    def __init__(self, tests: Sequence[Test], processes: int) -> None:
+    `shuffled_by`: seed of the order of tests that start components; without it the longest comes first. With
+    a time limit, the longest first would keep the short tests from ever running on a slow machine.
+    """
+
+    def __init__(self, tests: Sequence[Test], processes: int, *, shuffled_by: str = "") -> None:
         self.tests = tests
         self._processes = processes
         self._queues: dict[Lane, deque[deque[int]]] = {lane: deque() for lane in Lane}
@@ -90,8 +95,10 @@ class Plan:
                 units[key] = deque()
                 self._queues[test.lane].append(units[key])
             units[key].append(number)
-        longest_first: Callable[[deque[int]], float] = lambda unit: -self._takes_s(unit)  # noqa: E731
-        self._queues[Lane.PARTS] = deque(sorted(self._queues[Lane.PARTS], key=longest_first))
+        parts = sorted(self._queues[Lane.PARTS], key=lambda unit: -self._takes_s(unit))
+        if shuffled_by:
+            Random(shuffled_by).shuffle(parts)
+        self._queues[Lane.PARTS] = deque(parts)
 
     @property
     def left(self) -> int:

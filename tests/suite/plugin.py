@@ -121,7 +121,10 @@ class Conductor:
 
     def pytest_xdist_make_scheduler(self) -> Scheduler:
         self._stderr.restore()
-        self._scheduler = Scheduler(self._processes, self._describe, self._parts_ready, self._time_is_up)
+        self._scheduler = Scheduler(
+            *(self._processes, self._describe, self._parts_ready, self._time_is_up),
+            shuffled_by=self._config.getoption("slice") or "",
+        )
         return self._scheduler
 
     def _time_is_up(self) -> bool:

@@ -15,6 +15,7 @@ AHEAD = 2
 class Scheduler:
     """One run. `describe`: node ids to tests, once they are collected. `parts_ready`: whether what the real
     parts need is there; waits for it where it is given True. `time_is_up`: no further test is to start.
+    `shuffled_by`: see `Plan`.
 
     Each process has a place in the plan. The process that replaces a crashed one takes its place."""
 
@@ -24,11 +25,14 @@ class Scheduler:
         describe: Callable[[Sequence[str]], Sequence[Test]],
         parts_ready: Callable[[bool], bool],
         time_is_up: Callable[[], bool],
+        *,
+        shuffled_by: str = "",
     ) -> None:
         self._processes = processes
         self._describe = describe
         self._parts_ready = parts_ready
         self._time_is_up = time_is_up
+        self._shuffled_by = shuffled_by
         self._pending: dict[WorkerController, list[int]] = {}
         self._places: dict[WorkerController, int] = {}
         self._collected: dict[WorkerController, list[str]] = {}
@@ -74,7 +78,7 @@ class Scheduler:
             for other in others:
                 must_be_equal(first, other)
             self.collection = first
-            self.plan = Plan(self._describe(first), self._processes)
+            self.plan = Plan(self._describe(first), self._processes, shuffled_by=self._shuffled_by)
         self._feed(*self.nodes)
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:

@@ -16,6 +16,9 @@ from tests.suite.plan import UNIT_FOLDER, Lane, of_whole_tree
 
 MIRRORS: Mapping[str, str] = {"native": "participant/records", "proto": "control_topic", "docs": "tools"}
 """Top-level folders whose unit tests mirror another folder."""
+CORES = frozenset({"coordinator", "participant"})
+"""Packages whose own modules form a core: its transitions are tested in `CORES_FOLDER`."""
+CORES_FOLDER = str(UNIT_FOLDER / "cores")
 NIGHTLY = "nightly"
 """The marker of tests that `make nightly` repeats, and `make test` never runs."""
 SMOKE = "smoke"
@@ -73,6 +76,7 @@ def unit_tests_of(changed: Iterable[str], existing: Collection[str]) -> set[str]
 
     `existing`: folders below tests/unit. A changed file selects the closest folder that mirrors its own, at
     least its package; a changed unit test selects itself, and a file that tests share the folder of its own.
+    A changed core also selects the tests of both cores.
     """
     selected = set()
     for file in map(PurePosixPath, changed):
@@ -80,6 +84,8 @@ def unit_tests_of(changed: Iterable[str], existing: Collection[str]) -> set[str]
             is_test = file.name.startswith("test_") and file.suffix == ".py"
             selected.add(str(file if is_test else file.parent))
             continue
+        if str(file.parent) in CORES:
+            selected.add(CORES_FOLDER)
         root = file.parts[0]
         for folder in (*file.parents, PurePosixPath(MIRRORS.get(root, root))):
             mirror = UNIT_FOLDER / folder

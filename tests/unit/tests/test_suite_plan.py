@@ -99,6 +99,15 @@ def test_what_takes_longest_is_started_first_and_each_by_whoever_is_free() -> No
     assert [plan.next(1), plan.next(2), plan.next(1)] == [11, 0, 12]
 
 
+def test_in_a_slice_the_commit_orders_tests_that_start_components() -> None:
+    tests = [Test(file=f"tests/integration/test_{n}.py", lane=Lane.PARTS, takes_s=float(n)) for n in range(9)]
+    orders = {tuple(all_of(Plan(tests, PROCESSES, shuffled_by=f"{commit}"), 0)) for commit in range(20)}
+    assert len(orders) == 20 and all(sorted(order) == list(range(9)) for order in orders)
+    assert all_of(Plan(tests, PROCESSES, shuffled_by="7"), 0) == all_of(
+        Plan(tests, PROCESSES, shuffled_by="7"), 0
+    )
+
+
 def test_who_has_nothing_left_helps_the_others() -> None:
     assert sorted(all_of(Plan(MIXED, PROCESSES), 0)) == list(range(len(MIXED)))
     assert {MIXED[number].lane for number in all_of(Plan(MIXED, PROCESSES), 1)} == {Lane.PARTS, Lane.PURE}

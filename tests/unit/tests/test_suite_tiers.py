@@ -41,7 +41,10 @@ def test_fixtures_markers_and_evidence_decide_the_tier(
     assert tier_of(nodeid, lane, markers, CAUGHT) is tier
 
 
-FOLDERS = {f"tests/unit/{one}" for one in ("table", "table/hudi", "participant/records", "tests", "tools")}
+FOLDERS = {
+    f"tests/unit/{one}"
+    for one in ("coordinator", "table", "table/hudi", "participant/records", "tests", "tools")
+}
 
 
 @pytest.mark.parametrize(
@@ -49,6 +52,8 @@ FOLDERS = {f"tests/unit/{one}" for one in ("table", "table/hudi", "participant/r
     [
         ("table/hudi/driver/commit.py", {"tests/unit/table/hudi"}),
         ("table/chain.py", {"tests/unit/table"}),
+        ("coordinator/core.py", {"tests/unit/cores", "tests/unit/coordinator"}),
+        ("participant/records/kinds.py", {"tests/unit/participant/records"}),
         ("tests/unit/table/test_chain.py", {"tests/unit/table/test_chain.py"}),
         ("tests/suite/plan.py", {"tests/unit/tests"}),
         ("native/src/rows.rs", {"tests/unit/participant/records"}),
