@@ -61,6 +61,7 @@ COVERS: Mapping[str, Cover] = {
     ),
     "fuzz-native": Cover(("native", "tests/fuzz", "tests/proto_files.py")),
     "seeded": Cover((*PRODUCT, "tests")),
+    "suite": Cover(("pyproject.toml", "tests")),
     "scenarios": _REAL_PARTS,
     "faults": _REAL_PARTS,
     "soak": _REAL_PARTS,

@@ -68,7 +68,7 @@ def write(name: str, figures: Mapping[str, Any]) -> None:
         return
     known = evidence.read("suite")
     tiers = dict(known["figures"]["tiers"]) if known else {}
-    tiers[name] = {**evidence.origin(), **figures}
+    tiers[name] = {**evidence.origin(evidence.cover_paths("suite")), **figures}
     evidence.write("suite", command="RECORD=1 make test", passed=True, figures={"tiers": tiers})
 
 
