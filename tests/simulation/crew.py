@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TASK_MAX_S = 300.0
 """A task takes seconds. This long even on a machine that has much else to do, and it hangs."""
 
+COLLECT_EVERY = 10
+"""Number of seeds between two collections: a world that is dissolved leaves few cycles."""
 WATCH_EVERY = 10
 """One seed in so many notes the (state, event) pairs that its cores meet, which costs time too."""
 
@@ -151,7 +153,9 @@ def schedules(first: int, count: int) -> Found:
         except ScheduleFailed as error:
             failed.append((seed, str(error)))
         events += world.scheduler.events
-        gc.collect()
+        world.dissolve()
+        if seed % COLLECT_EVERY == 0:
+            gc.collect()
     return {"failed": failed, "events": events, "pairs": seen()}
 
 

@@ -256,6 +256,10 @@ class World:
         except Exception as error:
             raise ScheduleFailed(f"{type(error).__name__}: {error}") from error
 
+    def dissolve(self) -> None:
+        """Break the cycles through this world, which is over, so that its parts go without a collection."""
+        self.__dict__.clear()
+
     def _run(self) -> None:
         misfortune = Misfortune(self)
         self.start_driver()
