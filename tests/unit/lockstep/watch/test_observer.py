@@ -83,8 +83,13 @@ def test_whoever_does_not_answer_is_named_once_in_the_log_and_the_rest_is_looked
         deadline_s=60,
     )
     assert document["state"] == "unknown" and document["sources"]["broker_ms"] is None
-    said = [record.message for record in caplog.records if record.name == "lockstep.observer"]
-    assert len(said) == len(set(said)) >= 2
+
+    def logged() -> list[str]:
+        return [record.message for record in caplog.records if record.name == "lockstep.observer"]
+
+    await_that("both in the log, which follows the page", lambda: len(logged()) >= 2)
+    observer.stop()
+    assert len(logged()) == len(set(logged()))
 
 
 def test_a_driver_whose_answer_is_a_bug_is_asked_again(observer: Observer, driver: Driver) -> None:
