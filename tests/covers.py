@@ -62,6 +62,8 @@ COVERS: Mapping[str, Cover] = {
     "fuzz-native": Cover(("native", "tests/fuzz", "tests/proto_files.py")),
     "seeded": Cover((*PRODUCT, "tests")),
     "suite": Cover(("pyproject.toml", "tests")),
+    "tier-cores": _SIMULATOR,
+    "tier-shells": Cover((*PRODUCT, "tests")),
     "scenarios": _REAL_PARTS,
     "faults": _REAL_PARTS,
     "soak": _REAL_PARTS,

@@ -12,7 +12,8 @@ from tests import evidence
 from tests.simulation.crew import Crew
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.mutants.base import Notes
-from tests.simulation.mutants.search import SCHEDULES_MAX, Found, find
+from tests.simulation.mutants.search import SCHEDULES_MAX, Found, NotFound, find, find_again
+from tests.simulation.walked import SCHEDULES
 from tests.simulation.world import ScheduleFailed
 
 COMMAND = "python -m tests.simulation.mutants"
@@ -24,8 +25,32 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
     parser.add_argument("--show", metavar="NAME", choices=sorted(MUTANTS), help="the transcript of one")
     parser.add_argument("--jobs", type=int, help="processes (the number of cores)")
+    parser.add_argument("--tier", choices=["test"], help="only by what `make test` runs: the recorded seeds")
     asked = parser.parse_args()
+    if asked.tier:
+        return find_by_tier()
     return show(asked.show) if asked.show else search_all(asked.jobs)
+
+
+def find_by_tier() -> int:
+    """Find each at its recorded seed, which `make test` walks with and without the bug; keep the result."""
+    found: list[Found] = []
+    lived: list[str] = []
+    for mutant in MUTANTS.values():
+        try:
+            found.append(find_again(mutant))
+        except NotFound as error:
+            lived.append(str(error))
+            sys.stdout.write(f"NOT FOUND: {error}\n")
+    figures = {
+        "bugs": len(MUTANTS),
+        "found": len(found),
+        "by_the_schedules_of_make_test": sum(one.after_schedules <= SCHEDULES for one in found),
+        "not_found": lived,
+    }
+    evidence.write("tier-cores", command=f"{COMMAND} --tier test", passed=not lived, figures=figures)
+    sys.stdout.write(f"make test catches {len(found)} of {len(MUTANTS)}\n")
+    return 1 if lived else 0
 
 
 def search_all(jobs: int | None) -> int:
