@@ -134,7 +134,7 @@ class Conductor:
     def _describe(self, nodeids: Sequence[str]) -> list[Test]:
         known = took.read()
         tests = [
-            took.described(nodeid.partition("::")[0], Lane(lane), together, known)
+            took.described(file_of(nodeid), Lane(lane), together, known)
             for nodeid, (lane, together) in zip(nodeids, json.loads(self._lanes.read_text()), strict=True)
         ]
         self._numbers = {nodeid: number for number, nodeid in enumerate(nodeids)}

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -92,10 +92,11 @@ def evidence() -> frozenset[str]:
     return frozenset(test for tests in recorded_bugs().values() for test in tests)
 
 
-def _keep(config: pytest.Config, items: list[pytest.Item], wanted: object) -> None:
-    assert callable(wanted)
-    kept = [item for item in items if wanted(item)]
-    left_out = [item for item in items if not wanted(item)]
+def _keep(config: pytest.Config, items: list[pytest.Item], wanted: Callable[[pytest.Item], bool]) -> None:
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        (kept if wanted(item) else left_out).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
