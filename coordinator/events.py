@@ -48,7 +48,7 @@ class RunMode(Enum):
     PAUSE = "pause"
 
     __hash__ = object.__hash__
-    """By identity, as they are compared: Enum's own is a Python function, called at every report."""
+    """Hash of the member's identity, because Enum.__hash__ is a Python function and every report calls it."""
 
 
 # --- events -----------------------------------------------------------------------------------

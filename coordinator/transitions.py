@@ -59,7 +59,7 @@ class State(Enum):
     HALTED = "halted"
 
     __hash__ = object.__hash__
-    """By identity, as they are compared: Enum's own is a Python function, called at every event."""
+    """Hash of the member's identity, because Enum.__hash__ is a Python function and every event calls it."""
 
 
 class IllegalEvent(Exception):

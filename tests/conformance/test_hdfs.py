@@ -26,6 +26,7 @@ from hdfs_native import AsyncClient, Client, WriteOptions
 from lockstep.stores.hdfs import HdfsServer
 from table.errors import Refused
 from table.hudi.upkeep.drafts import OLD_S, Drafts
+from table.store.hdfs.loop import CountedLoop
 from table.store.hdfs.settings import HdfsSettings
 from table.store.hdfs.sink import HdfsSink
 from table.store.hdfs.store import FORGET_S, HdfsStore
@@ -143,6 +144,26 @@ def test_who_stood_still_until_his_draft_was_swept_is_not_told_that_he_created_t
         with pytest.raises(FileNotFoundError):
             store.create("one", b"mine")
         assert store.create("one", b"mine") is True
+
+
+def test_a_client_that_is_collected_in_a_thread_of_another_client_ends_elsewhere(
+    store: HdfsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put("one", b"1")
+    collected = [store._calls.client()]
+    store._calls._client = None
+    caller, wake = threading.current_thread(), CountedLoop.call_soon_threadsafe
+    unraisable: list[object] = []
+
+    def collecting(loop: CountedLoop, *args: Any, **named: Any) -> asyncio.Handle:
+        if threading.current_thread() is not caller:
+            collected.clear()
+        return wake(loop, *args, **named)
+
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    monkeypatch.setattr(CountedLoop, "call_soon_threadsafe", collecting)
+    store.put("one", b"2")
+    assert collected == [] and unraisable == []
 
 
 def test_who_creates_a_file_in_a_folder_that_is_taken_away_meanwhile_is_told_so(store: HdfsStore) -> None:

@@ -148,6 +148,13 @@ BUGS = (
         ),
     ),
     Bug(
+        "a_client_of_hdfs_ends_where_it_is_collected",
+        "A client of HDFS ends in the thread that collects it, and panics in one of another client.",
+        Hole.STANDSTILL,
+        {"table.store.hdfs.loop:Loop.let_go": nothing},
+        of(HDFS, "test_a_client_that_is_collected_in_a_thread_of_another_client_ends_elsewhere"),
+    ),
+    Bug(
         "a_loop_ends_over_threads_that_wake_it",
         "A script ends while a thread of hdfs-native still wakes its loop, and is aborted by that thread.",
         Hole.STANDSTILL,

@@ -55,6 +55,8 @@ class Calls:
         with self._lock:
             if self._client is None:
                 self._client = self._made(Client)
+                # Collected in a thread of another client's runtime, it would panic as it ends its own.
+                weakref.finalize(self._client, LOOP.let_go, self._client.inner)
             return self._client
 
     def writing(self) -> AsyncClient:
