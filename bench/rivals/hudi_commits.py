@@ -9,7 +9,8 @@ import os
 
 from bench.figures import Commit
 from table.errors import Refused
-from table.hudi.reader.timeline import METADATA_ACTIONS, Instant, Timeline
+from table.hudi.reader.archive import METADATA_ACTIONS
+from table.hudi.reader.timeline import Instant, Timeline
 from table.store.settings import StoreSettings
 
 Table = str | os.PathLike[str]

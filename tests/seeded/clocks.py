@@ -45,10 +45,10 @@ def completed_last(right: Any) -> Any:
 
 
 def read_once(_right: Any) -> Any:
-    def archived(timeline: Any, *, until: Any = None) -> Iterator[Any]:
+    def archived(archive: Any, is_wanted: Any, read: Any) -> Iterator[Any]:
         try:
-            for name in timeline._archive_files():
-                yield from timeline._archive_entries(name)
+            for name in archive._files():
+                yield from read(name)
         except FileNotFoundError:
             return
 
@@ -122,7 +122,7 @@ BUGS = (
         "a_stretch_that_was_merged_ends_the_archive",
         "Where a file of the archived timeline is merged into another while it is read, the reading ends.",
         Hole.CLOCK,
-        {"table.hudi.reader.timeline:Timeline._archived": read_once},
+        {"table.hudi.reader.archive:ArchivedTimeline._each": read_once},
         of(TIMELINE, "test_an_archive_that_is_merged_while_it_is_read_is_read_again"),
     ),
     Bug(

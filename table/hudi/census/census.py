@@ -14,8 +14,9 @@ from table.hudi.census.columns import SchemaHistory
 from table.hudi.census.files import Known, count
 from table.hudi.layout import META_FOLDER
 from table.hudi.properties import small_file_bytes
+from table.hudi.reader.archive import METADATA_ACTIONS
 from table.hudi.reader.stored import unavailable
-from table.hudi.reader.timeline import METADATA_ACTIONS, Finished, Timeline, schema_in
+from table.hudi.reader.timeline import Finished, Timeline, schema_in
 from table.port import TableSpec
 
 REPLACING = "replacecommit"

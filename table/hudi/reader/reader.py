@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from table.errors import Unavailable
 from table.hudi.modes import MODES
+from table.hudi.reader.archive import METADATA_ACTIONS
 from table.hudi.reader.mirror import Mirror
-from table.hudi.reader.timeline import METADATA_ACTIONS, Timeline, schema_in
+from table.hudi.reader.timeline import Timeline, schema_in
 from table.hudi.reader.torn import Torn, why
 from table.port import INSERT, INSTANT, UPSERT, FileRows, TableRows
 from table.schema import KAFKA_PREFIX

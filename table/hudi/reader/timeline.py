@@ -4,9 +4,7 @@ Table versions 8 and 9 (timeline layout 2), as hudi-spark 1.2.0 writes them:
 * active: `.hoodie/timeline/<requested>_<completed>.<action>` is one Avro container file with one
   HoodieCommitMetadata; `<requested>.<action>.requested`, `<requested>.<action>.inflight` and, of a commit,
   `<requested>.inflight` are pending as long as no completed file of the same requested time is there;
-* archived: `.hoodie/timeline/history/` is a log-structured merge tree: `_version_` names the newest
-  `manifest_<version>` (JSON), which lists parquet files `<first>_<last>_<level>.parquet` with the columns
-  instantTime, completionTime, action and metadata (the Avro file's bytes).
+* archived: `.hoodie/timeline/history/` (`table.hudi.reader.archive`).
 
 The PyPI `hudi` reader knows neither completion times nor pending nor archived instants, hence this.
 """
@@ -14,19 +12,17 @@ The PyPI `hudi` reader knows neither completion times nor pending nor archived i
 from __future__ import annotations
 
 import io
-import json
 import os
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import pyarrow.parquet as pq
-
 from table.chain import earliest_after, newest_of
-from table.errors import Refused, Unavailable
+from table.errors import Refused
+from table.hudi.reader.archive import METADATA_ACTIONS, ArchivedTimeline
 from table.hudi.reader.stored import UNREADABLE, avro_record, properties_of, read_bytes, unavailable
 from table.instants import CommittedFile, Instant, PendingInstant
 from table.state import PREFIX, StateError, TableState, decode
@@ -36,13 +32,8 @@ from table.store.settings import StoreSettings
 
 VERSIONS = ("8", "9")
 LAYOUT = "2"
-METADATA_ACTIONS = frozenset({"commit", "deltacommit", "replacecommit"})
-"""Actions whose metadata is a commit's. The others (clean, rollback, savepoint …) are listed without it."""
 REARRANGING = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT"})
 """Operations that move rows to other files and leave them, and their commit times, as they are."""
-
-ARCHIVE_ATTEMPTS = 5
-ARCHIVE_ROWS_PER_BATCH = 64
 
 COMPLETED = re.compile(r"(\d{14,17})_(\d{14,17})\.([a-z]+)")
 _PENDING = re.compile(r"(\d{14,17})(?:\.([a-z]+))?\.(requested|inflight)")
@@ -82,9 +73,8 @@ class Timeline:
                 f"versions {' and '.join(VERSIONS)}: upgrade it with Hudi's own tools."
             )
         self._folder = posixpath.join(".hoodie", properties.get("hoodie.timeline.path", "timeline"))
-        self._history = posixpath.join(
-            self._folder, properties.get("hoodie.timeline.history.path", "history")
-        )
+        history = properties.get("hoodie.timeline.history.path", "history")
+        self.archive = ArchivedTimeline(self._store, posixpath.join(self._folder, history))
         self.properties = properties
         self._zone = UTC if properties.get("hoodie.table.timeline.timezone", "LOCAL") == "UTC" else None
 
@@ -99,7 +89,7 @@ class Timeline:
         for one in self._active():
             seen.add(one.requested)
             yield one
-        for requested, completed, action, raw in self._archived():
+        for requested, completed, action, raw in self.archive.newest_first():
             if requested not in seen:
                 seen.add(requested)
                 yield self._instant(requested, completed, action, raw)
@@ -137,7 +127,7 @@ class Timeline:
         def until() -> str:
             return earliest_after(found.requested, in_local_time=local) if found is not None else ""
 
-        for entry in self._archived(until=until):
+        for entry in self.archive.newest_first(until=until):
             one = self._instant(*entry)
             if one.state is None or one.state.pipeline != pipeline:
                 continue
@@ -164,7 +154,7 @@ class Timeline:
                     yield one.requested, self._read(self._folder, one.file), one.action
                 except FileNotFoundError:
                     seen.discard(one.requested)  # archived since it was listed, and met again there
-        for requested, _completed, action, raw in self._archived():
+        for requested, _completed, action, raw in self.archive.newest_first():
             if requested not in seen and raw:
                 yield requested, raw, action
 
@@ -261,66 +251,6 @@ class Timeline:
         except UNREADABLE as error:
             raise unavailable(self._store, posixpath.join(self._folder, name), error) from error
 
-    # --- the archived timeline --------------------------------------------------------------------
-
-    def _archived(self, *, until: Callable[[], str] = lambda: "") -> Iterator[tuple[str, str, str, bytes]]:
-        """(requested, completed, action, metadata), newest first, up to files that end before `until()`.
-
-        Hudi merges the files while it is read: a file that is gone has been merged into another one, which
-        the newest manifest names.
-        """
-        given: set[str] = set()
-        for _ in range(ARCHIVE_ATTEMPTS):
-            try:
-                for name in self._archive_files():
-                    if _last_of(name) < until():
-                        return
-                    for entry in self._archive_entries(name):
-                        if entry[0] not in given:
-                            given.add(entry[0])
-                            yield entry
-            except FileNotFoundError:
-                continue
-            return
-        raise Unavailable(
-            f"Table {self.place}: the archived timeline changed {ARCHIVE_ATTEMPTS} times while it was read."
-            " Try again."
-        )
-
-    def _archive_files(self) -> list[str]:
-        """The newest manifest's files, the newest first."""
-        try:
-            version = self._read(self._history, "_version_").decode("ascii").strip()
-        except FileNotFoundError:
-            return []  # nothing has been archived yet
-        except ValueError as error:
-            raise unavailable(self._store, self._history, error) from error
-        manifest = f"manifest_{version}"
-        try:
-            listed = json.loads(self._read(self._history, manifest))["files"]
-            names = [str(entry["fileName"]) for entry in listed]
-            return sorted(names, key=_last_of, reverse=True)
-        except FileNotFoundError:
-            raise
-        except UNREADABLE as error:
-            raise unavailable(self._store, posixpath.join(self._history, manifest), error) from error
-
-    def _archive_entries(self, name: str) -> list[tuple[str, str, str, bytes]]:
-        path = posixpath.join(self._history, name)
-        columns = ["instantTime", "completionTime", "action", "metadata"]
-        entries: list[tuple[str, str, str, bytes]] = []
-        try:
-            with self._store.source(path) as source, pq.ParquetFile(source) as file:
-                for batch in file.iter_batches(batch_size=ARCHIVE_ROWS_PER_BATCH, columns=columns):
-                    for row in batch.to_pylist():
-                        raw = row["metadata"] if row["action"] in METADATA_ACTIONS else b""
-                        entries.append((row["instantTime"], row["completionTime"], row["action"], raw or b""))
-            return sorted(entries, key=lambda entry: (entry[1], entry[0]), reverse=True)
-        except FileNotFoundError:
-            raise
-        except UNREADABLE as error:
-            raise unavailable(self._store, path, error) from error
-
     def _read(self, folder: str, name: str) -> bytes:
         return read_bytes(self._store, posixpath.join(folder, name))
 
@@ -336,11 +266,6 @@ def schema_in(metadata: Mapping[str, Any]) -> str:
     if str(metadata.get("operationType") or "").upper() in REARRANGING:
         return ""
     return str((metadata.get("extraMetadata") or {}).get("schema") or "")
-
-
-def _last_of(archive_file: str) -> str:
-    """The greatest requested time in a file of the archived timeline, by its name."""
-    return archive_file.split("_")[1]
 
 
 def _committed(requested: str, completed: str, action: str, metadata: Mapping[str, Any]) -> Instant:

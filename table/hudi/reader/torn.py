@@ -20,8 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from table.errors import Contradiction
+from table.hudi.reader.archive import METADATA_ACTIONS
 from table.hudi.reader.stored import UNREADABLE, avro_record, table_properties, unavailable
-from table.hudi.reader.timeline import COMPLETED, METADATA_ACTIONS
+from table.hudi.reader.timeline import COMPLETED
 from table.store.location import store_at
 from table.store.settings import StoreSettings
 

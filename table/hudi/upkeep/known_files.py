@@ -17,8 +17,9 @@ from control_topic.messages import DataFile
 from table.hudi.census.census import REPLACING, known_of, replaced_groups
 from table.hudi.census.files import base_files
 from table.hudi.layout import META_FOLDER, file_id
+from table.hudi.reader.archive import METADATA_ACTIONS
 from table.hudi.reader.stored import unavailable
-from table.hudi.reader.timeline import METADATA_ACTIONS, Timeline
+from table.hudi.reader.timeline import Timeline
 from table.hudi.upkeep.sizing import Round, SizedFile, Sizing, SmallFiles
 
 LISTED_MAX = 1_000_000

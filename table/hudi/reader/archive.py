@@ -1,0 +1,158 @@
+"""The archived timeline of a Hudi table with timeline layout 2, read without a JVM.
+
+Folder `history` is a log-structured merge tree, as hudi-spark 1.2.0 writes it: `_version_` names the newest
+`manifest_<version>` (JSON), which lists Parquet files `<first>_<last>_<level>.parquet`. Their columns are
+instantTime, completionTime, action and metadata (the bytes of the active timeline's file).
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+
+from table.errors import Unavailable
+from table.hudi.reader.stored import UNREADABLE, read_bytes, unavailable
+from table.store.port import Store
+
+METADATA_ACTIONS = frozenset({"commit", "deltacommit", "replacecommit"})
+"""Actions whose metadata is a commit's. The others (clean, rollback, savepoint …) are listed without it."""
+ATTEMPTS = 5
+ROWS_PER_BATCH = 64
+COLUMNS = ("instantTime", "completionTime", "action", "metadata")
+
+
+class ArchivedInstant(NamedTuple):
+    """A completed instant. `metadata`: the bytes of its file, empty where none were asked for."""
+
+    requested: str
+    completed: str
+    action: str
+    metadata: bytes
+
+
+class ArchivedTimeline:
+    """The archived timeline in `folder`. Every call reads it again.
+
+    Raises `Unavailable` where storage does not serve, or Hudi merges files faster than they are read.
+    """
+
+    def __init__(self, store: Store, folder: str) -> None:
+        self._store = store
+        self._folder = folder
+
+    def newest_first(self, *, until: Callable[[], str] = lambda: "") -> Iterator[ArchivedInstant]:
+        """Iterate over all instants, with the metadata of commits.
+
+        Files that end before the requested time `until()` are not read.
+        """
+        return self._each(lambda name: _last_of(name) >= until(), self._entries)
+
+    def find(self, instants: Collection[str]) -> dict[str, ArchivedInstant]:
+        """Return those of `instants` that the archived timeline holds, by requested time."""
+        if not instants:
+            return {}
+        first, last = min(instants), max(instants)
+        found = self._each(
+            lambda name: _first_of(name) <= last and first <= _last_of(name),
+            lambda name: self._matching(name, [("instantTime", "in", sorted(instants))]),
+        )
+        return {one.requested: one for one in found}
+
+    def rollbacks(self, since: str) -> Iterator[ArchivedInstant]:
+        """Iterate over completed rollbacks requested at `since` or later, with their metadata."""
+        return self._each(
+            lambda name: _last_of(name) >= since,
+            lambda name: self._matching(name, [("action", "==", "rollback"), ("instantTime", ">=", since)]),
+        )
+
+    def _each(
+        self, is_wanted: Callable[[str], bool], read: Callable[[str], Iterable[ArchivedInstant]]
+    ) -> Iterator[ArchivedInstant]:
+        """Iterate over what `read` returns of the wanted files, newest file first, each instant once.
+
+        Hudi merges files while they are read: a file that is gone was merged into another one, which the
+        newest manifest names.
+        """
+        given: set[str] = set()
+        for _ in range(ATTEMPTS):
+            try:
+                for name in self._files():
+                    if not is_wanted(name):
+                        continue
+                    for entry in read(name):
+                        if entry.requested not in given:
+                            given.add(entry.requested)
+                            yield entry
+            except FileNotFoundError:
+                continue
+            return
+        raise Unavailable(
+            f"Table {self._store.place()}: the archived timeline changed {ATTEMPTS} times while it was read."
+            " Try again."
+        )
+
+    def _files(self) -> list[str]:
+        """Return the file names of the newest manifest, the file with the newest instant first."""
+        try:
+            version = self._read("_version_").decode("ascii").strip()
+        except FileNotFoundError:
+            return []  # nothing has been archived yet
+        except ValueError as error:
+            raise unavailable(self._store, self._folder, error) from error
+        manifest = f"manifest_{version}"
+        try:
+            listed = json.loads(self._read(manifest))["files"]
+            return sorted((str(entry["fileName"]) for entry in listed), key=_last_of, reverse=True)
+        except FileNotFoundError:
+            raise
+        except UNREADABLE as error:
+            raise unavailable(self._store, posixpath.join(self._folder, manifest), error) from error
+
+    def _entries(self, name: str) -> list[ArchivedInstant]:
+        path = posixpath.join(self._folder, name)
+        entries: list[ArchivedInstant] = []
+        try:
+            with self._store.source(path) as source, pq.ParquetFile(source) as file:
+                for batch in file.iter_batches(batch_size=ROWS_PER_BATCH, columns=[*COLUMNS]):
+                    entries += (
+                        _entry(row, with_metadata=row["action"] in METADATA_ACTIONS)
+                        for row in batch.to_pylist()
+                    )
+            return sorted(entries, key=lambda entry: (entry.completed, entry.requested), reverse=True)
+        except FileNotFoundError:
+            raise
+        except UNREADABLE as error:
+            raise unavailable(self._store, path, error) from error
+
+    def _matching(self, name: str, filters: list[tuple[str, str, Any]]) -> list[ArchivedInstant]:
+        path = posixpath.join(self._folder, name)
+        try:
+            with self._store.source(path) as source:
+                rows = pq.read_table(source, columns=[*COLUMNS], filters=filters, partitioning=None)
+            return [_entry(row, with_metadata=True) for row in rows.to_pylist()]
+        except FileNotFoundError:
+            raise
+        except UNREADABLE as error:
+            raise unavailable(self._store, path, error) from error
+
+    def _read(self, name: str) -> bytes:
+        return read_bytes(self._store, posixpath.join(self._folder, name))
+
+
+def _entry(row: dict[str, Any], *, with_metadata: bool) -> ArchivedInstant:
+    metadata = row["metadata"] if with_metadata else b""
+    return ArchivedInstant(row["instantTime"], row["completionTime"], row["action"], metadata or b"")
+
+
+def _first_of(archive_file: str) -> str:
+    """Return the least requested time in a file of the archived timeline, by its name."""
+    return archive_file.split("_")[0]
+
+
+def _last_of(archive_file: str) -> str:
+    """Return the greatest requested time in a file of the archived timeline, by its name."""
+    return archive_file.split("_")[1]
