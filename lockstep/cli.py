@@ -46,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "lockstep.commands.offsets",
         "Committed offsets by source partition; the way out of refusals.",
     ),
+    "sweep": ("lockstep.commands.sweep", "Orphaned data files, with the proof for each; remove them."),
     "verify": ("lockstep.commands.verify", "Check that the table holds every record exactly once."),
     "validate": (
         "lockstep.commands.validate",

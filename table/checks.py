@@ -23,10 +23,12 @@ from control_topic.messages import (
     WriteStatus,
 )
 from table.errors import Refused
+from table.service.source_facts import SourceFacts
 from table.state import TableState
 
 RANGES_SHOWN = 3
 REJECTS_SHOWN = 3
+TOPICS_SHOWN = 3
 ADOPT = "if that is intended, accept it with `lockstep offsets --adopt --execute`"
 
 
@@ -260,3 +262,21 @@ def position_problem(
                 f"earliest, or run `lockstep offsets --set {partition}={earliest[partition]} --execute`."
             )
     return ""
+
+
+def lost_commits(pipeline: str, newest: TableState | None, signs: str, facts: SourceFacts) -> str:
+    """Return the halt of a pipeline whose newest commits the timeline has lost. `signs`: what shows it."""
+    if newest is None:
+        stands = f"the table's timeline has no commit of pipeline {pipeline}, which has committed before"
+    else:
+        stands = (
+            f"the table's timeline may have lost commits of pipeline {pipeline} after instant "
+            f"{newest.instant}"
+        )
+    topics = sorted({one.topic for one in facts.partitions})
+    sets = " ".join(f"--set '{topic}:*=earliest'" for topic in topics[:TOPICS_SHOWN])
+    return (
+        f"{stands}: {signs}. Nothing was committed: records would be read twice, or skipped. Restore "
+        ".hoodie/timeline, its history included, from a backup. To start again on purpose: "
+        f"`lockstep offsets -c … {sets}{' …' if len(topics) > TOPICS_SHOWN else ''} --execute --reason TEXT`"
+    )

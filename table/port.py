@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from control_topic.messages import DataFile, Offsets
 from table.instants import Instant, PendingInstant
+from table.orphans import SweepReport
 from table.partitioners.bounds import ANY_TIME, Bounds
 from table.state import TableState
 from table.store.port import Store
@@ -80,6 +81,8 @@ class TableSpec:
     """Of inserts: it is at work for so much of the time at most; more than 0, up to 1."""
     cleaning: str = OFF
     cleaning_every: int = 50
+    sweep_share: float = 0.01
+    """Share of the table's files that a sweep may remove: 0 to 1."""
     retention_ms: int = 0
     """Of inserts: a table partition whose value is a time that is over for longer goes out; 0: none does."""
     retention_pattern: str = ""
@@ -364,6 +367,13 @@ class TransactionalTable(Protocol):
     def newest(self) -> TableState | None:
         """This pipeline's newest committed state, archived timeline included; None before genesis."""
 
+    def lost_commits(self, newest: TableState | None) -> str:
+        """Return a sign that the timeline has lost commits after `newest`, empty if there is none.
+
+        `newest`: as the method of that name returned it last. Looks only if it is not on the active timeline:
+        a look lists the whole table.
+        """
+
     def unfinished(self) -> Sequence[Unfinished]:
         """This pipeline's open instants, oldest first. Nobody else's."""
 
@@ -386,10 +396,11 @@ class TransactionalTable(Protocol):
     def roll_back(self, instant: str) -> bool:
         """Remove an instant's files and the instant. False where it proved to be complete under the lock."""
 
-    def sweep(self, *, grace_ms: int) -> int:
-        """Remove files that name an instant of ours but are not in its commit; the number removed.
+    def sweep(self, *, grace_ms: int) -> SweepReport:
+        """Remove files that name an instant of ours and that provably no commit lists.
 
-        What makes commits slower when it is put off is done here too.
+        Files that have changed within `grace_ms` stay. What makes commits slower when it is put off is done
+        here too.
         """
 
     def tend(self) -> None:
@@ -407,6 +418,19 @@ class TransactionalTable(Protocol):
         """How this clock and storage's compare, for a person. Raises `ClockAhead`, `Unavailable`."""
 
     def close(self) -> None: ...
+
+
+class TableSweeper(Protocol):
+    """Removes orphaned files, while a run is alive or not. Raises `TableError` and `OSError`."""
+
+    def look(self, grace_ms: int) -> SweepReport:
+        """Report the files that a sweep would remove; remove nothing."""
+
+    def sweep(self, grace_ms: int, *, limit: bool = True) -> SweepReport:
+        """Remove orphaned files that have not changed for `grace_ms`.
+
+        `limit`: remove none if there are more than a share of all files.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -493,6 +517,9 @@ class TableKind(Protocol):
 
     def reader(self, path: str, storage: StoreSettings | None = None) -> TableReader:
         """Of the table at this path or URI. Raises as `TableReader` does."""
+
+    def sweeper(self, spec: TableSpec) -> TableSweeper:
+        """Of the table that this asks for, without Spark. Raises `TableError`."""
 
     def census(self, spec: TableSpec) -> TableCensus:
         """Who counts the files and columns of the table that this asks for."""

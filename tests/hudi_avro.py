@@ -65,6 +65,28 @@ PLAN = {
     ],
 }
 
+ROLLBACK = {
+    "type": "record",
+    "name": "HoodieRollbackMetadata",
+    "fields": [
+        {"name": "commitsRollback", "type": {"type": "array", "items": "string"}},
+        {
+            "name": "instantsRollback",
+            "type": {
+                "type": "array",
+                "items": {
+                    "type": "record",
+                    "name": "HoodieInstantInfo",
+                    "fields": [
+                        {"name": "commitTime", "type": "string"},
+                        {"name": "action", "type": "string"},
+                    ],
+                },
+            },
+        },
+    ],
+}
+
 
 def avro(schema: Mapping[str, Any], record: Mapping[str, Any], codec: str = "null") -> bytes:
     """One record as a file of the timeline holds it."""

@@ -9,11 +9,11 @@ import click
 
 from lockstep.brokers.source_topics import SourceTopics
 from lockstep.commands.options import PATH, standard_options
-from lockstep.config import load
+from lockstep.config import Config, load
 from lockstep.config.kafka import checked_kafka
 from lockstep.errors import EXIT_WELL, ConfigError
 from lockstep.offsets.carry_out import REASON_CHARS_MAX, carry_out, newest, operator, refuse_while_alive
-from lockstep.offsets.plan import OffsetsPlan, parse_assignments, plan_adopt, plan_set
+from lockstep.offsets.plan import OffsetsPlan, parse_assignments, plan_adopt, plan_begin, plan_set
 from lockstep.offsets.standing import SourceView, compare, look, to_json, to_text
 from lockstep.output import Output
 from table.state import TableState
@@ -72,7 +72,7 @@ def command(
         rows = compare(state, view)
         output.document(to_json(rows), lambda: to_text(rows, state))
         return EXIT_WELL
-    plan = _plan(state, view, assignments, adopt=adopt, reason=reason.strip()[:REASON_CHARS_MAX])
+    plan = _plan(config, state, view, assignments, adopt=adopt, reason=reason.strip()[:REASON_CHARS_MAX])
     if execute:
         refuse_while_alive(output, config, plan.state.epoch, source)
         carry_out(config, plan.state, plan.expected, master, confs)
@@ -81,13 +81,18 @@ def command(
 
 
 def _plan(
-    state: TableState | None, view: SourceView, assignments: Sequence[str], *, adopt: bool, reason: str
+    config: Config,
+    state: TableState | None,
+    view: SourceView,
+    assignments: Sequence[str],
+    *,
+    adopt: bool,
+    reason: str,
 ) -> OffsetsPlan:
-    if state is None:
-        raise ConfigError(
-            "The table holds no offsets of this pipeline yet: choose where to start with"
-            " source.starting_offsets"
-        )
     wanted = parse_assignments(assignments, view.partitions)
+    if state is None and adopt:
+        raise ConfigError("--adopt: the table holds no offsets of this pipeline yet")
+    if state is None:
+        return plan_begin(config.pipeline.id, wanted, view, operator=operator(), reason=reason)
     plan = plan_adopt if adopt else plan_set
     return plan(state, wanted, view, operator=operator(), reason=reason)

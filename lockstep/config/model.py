@@ -60,6 +60,11 @@ class Config(Section):
     hooks: HooksSection = Field(default_factory=HooksSection)
 
     @property
+    def sweep_grace_ms(self) -> int:
+        """Age below which a data file may still be of an open transaction, in milliseconds."""
+        return max(60_000, 2 * (self.transaction.write_timeout_ms + self.transaction.interval_ms))
+
+    @property
     def group_id(self) -> str:
         """The Kafka consumer group: exactly the pipeline's id."""
         return self.pipeline.id
@@ -122,6 +127,7 @@ class Config(Section):
             clustering_share=self.services.clustering_share,
             cleaning=self.services.cleaning,
             cleaning_every=self.services.cleaning_every,
+            sweep_share=self.services.sweep_share,
             retention_ms=self.table.retention_ms,
             retention_pattern=self.table.retention_pattern,
             retention_field=self.table.retention_by,

@@ -356,3 +356,12 @@ class ServicesSection(Section):
         le=100_000,
         description="After how many commits is cleaned and archived.",
     )
+    sweep_share: Share = Field(
+        default="1%",
+        validate_default=True,
+        description=(
+            "Largest share of the table's data files that a sweep removes. If it finds more orphaned files "
+            "than this, and more than ten, it removes none and raises an alarm: `lockstep sweep` shows them. "
+            "From 1% to 100%."
+        ),
+    )

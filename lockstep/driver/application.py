@@ -22,6 +22,7 @@ from lockstep.config import Config
 from lockstep.config.tuning import objection, tuning_of
 from lockstep.driver.announcer import Announcer
 from lockstep.driver.capacity import check_slots, free_slots
+from lockstep.driver.earlier_commits import earlier_commits
 from lockstep.driver.group_watch import GroupWatch
 from lockstep.driver.hooks_of import ending_of, telling
 from lockstep.driver.run_observer import RunObserver
@@ -248,6 +249,7 @@ class Application:
             objection=partial(objection, config),
             ordered=self._ordered,
             mark_rule=config.mark_rule(),
+            earlier_commits=partial(earlier_commits, config, source),
         )
         self._service = service
         if self._stop_reason:
@@ -294,10 +296,10 @@ class Application:
 
     def _limits(self) -> SupervisorLimits:
         config = self._config
-        grace_s = 2 * (config.transaction.write_timeout_ms + config.transaction.interval_ms) / 1_000
+        grace_s = config.sweep_grace_ms / 1_000
         return SupervisorLimits(
             sweep_period_s=max(60.0, grace_s / 2),
-            sweep_grace_s=max(60.0, grace_s),
+            sweep_grace_s=grace_s,
             silence_s=LIVES_MS / 1_000,
             start_s=START_S,
             deaths_max=config.transaction.max_consecutive_failures + config.pipeline.workers + DEATHS_EXTRA,

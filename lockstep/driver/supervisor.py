@@ -80,6 +80,7 @@ class Supervisor:
         self._cancelled: set[str] = set()
         self._halt_heard = False
         self._sweeper: threading.Thread | None = None
+        self._sweep_alarm = ""
         self._starts = Starts(limits.start_s)
         self._next_starts_s = 0.0
         self._slots = [
@@ -109,6 +110,8 @@ class Supervisor:
                 self._deaths.committed()
             for slot in self._slots:
                 slot.commits_go_on()
+        if progress.newest_instant:
+            self._place.note_commits()
         self._kill_silent(progress)
         self._watch_starts(progress)
         self._sweep()
@@ -169,14 +172,16 @@ class Supervisor:
     def _sweep_once(self) -> None:
         """A sweep that fails is tried again at its next time: orphans are invisible to every reader."""
         try:
-            removed = self._service.sweep(
+            report = self._service.sweep(
                 grace_ms=int(self._limits.sweep_grace_s * 1_000), timeout_s=self._limits.sweep_period_s
             )
         except TableError as error:
             log.warning("orphaned files were not looked for: %s", error)
             return
-        if removed:
-            log.debug("%d files that no commit names were removed", removed)  # the table has said it
+        if report.alarm and report.alarm != self._sweep_alarm:
+            log.error("%s", report.alarm)
+        self._sweep_alarm = report.alarm
+        self._service.alarm("sweep", report.alarm, stands=False)
 
     def _on_death(self, death: Ended) -> None:
         """On a slot's thread. Where the task could not say who it was, its last report says so."""

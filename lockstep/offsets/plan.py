@@ -15,6 +15,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from control_topic.messages import Offsets, SourcePartition
+from control_topic.spelling import some
 from lockstep.brokers.group import GroupMember
 from lockstep.errors import ConfigError
 from lockstep.offsets.standing import SourceView, other_cluster, other_topic
@@ -46,6 +47,8 @@ class OffsetChange:
     """Offsets that are read again, so records at most."""
     anew: bool = False
     """The offsets are of another topic than before, and nothing can be said of what is skipped."""
+    begins: bool = False
+    """The pipeline has no commit, and begins."""
     trusted: bool = False
     """Stays where it is, and what the log has before it is not compared with what was read."""
 
@@ -53,6 +56,8 @@ class OffsetChange:
     def effect(self) -> str:
         if self.after is None:
             return "no longer there: its offset is dropped"
+        if self.begins:
+            return "begins here, whatever of it the table holds already"
         if self.anew:
             return "another topic now: its records are taken from there on"
         if self.skipped:
@@ -156,6 +161,39 @@ def plan_set(
         )
     after = {**state.offsets, **_resolve(wanted, view)}
     return _plan(state, after, frozenset(), frozenset(wanted), view, operator=operator, reason=reason)
+
+
+def plan_begin(
+    pipeline: str,
+    wanted: Mapping[SourcePartition, Wanted],
+    view: SourceView,
+    *,
+    operator: str,
+    reason: str,
+) -> OffsetsPlan:
+    """Begin a pipeline without a commit on purpose. Raises `ConfigError` unless all partitions are set."""
+    if missing := [str(one) for one in view.partitions if one not in wanted]:
+        raise ConfigError(
+            "The table holds no offsets of this pipeline yet. To begin at others than "
+            f"source.starting_offsets says, set all source partitions: without one are {some(missing)}"
+        )
+    after = _resolve(wanted, view)
+    state = TableState(
+        pipeline=pipeline,
+        run="operator",
+        epoch=1,
+        transaction="planned",
+        offsets=after,
+        cluster=view.cluster,
+        topics=view.topics,
+        kind=GENESIS,
+        operator=operator,
+        reason=reason,
+    )
+    changes = tuple(
+        OffsetChange(partition=one, before=None, after=after[one], begins=True) for one in sorted(after)
+    )
+    return OffsetsPlan(state=state, expected={}, changes=changes)
 
 
 def plan_adopt(

@@ -19,6 +19,7 @@ from table.port import (
     TableLayout,
     TableReader,
     TableSpec,
+    TableSweeper,
     TransactionalTable,
 )
 from table.store.location import Location, store_at
@@ -85,6 +86,23 @@ class Hudi:
         from table.hudi.reader.reader import HudiReader
 
         return HudiReader(path, storage)
+
+    def sweeper(self, spec: TableSpec) -> TableSweeper:
+        """Without Spark: files and timelines are read where they are."""
+        from table.hudi.reader.timeline import Timeline
+        from table.hudi.upkeep.sweep import Sweeper
+        from table.hudi.upkeep.timeline_records import TimelineRecords
+
+        def open_timeline() -> Timeline:
+            return Timeline(spec.path, spec.storage)
+
+        timeline = open_timeline()
+        return Sweeper(
+            timeline.store,
+            TimelineRecords(open_timeline),
+            lambda: timeline.in_local_time,
+            share=spec.sweep_share,
+        )
 
     def census(self, spec: TableSpec) -> TableCensus:
         """By the timeline and a listing, without Spark."""

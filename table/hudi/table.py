@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -43,13 +44,16 @@ from table.hudi.evolution import evolve
 from table.hudi.modes import INDEX_TYPE, MODES, kept_properties
 from table.hudi.properties import AUTO_ARCHIVE, ONE_CLOCK, archives_beside, shared_lock
 from table.hudi.properties import check as check_properties
+from table.hudi.reader.timeline import Timeline
 from table.hudi.reader.torn import Torn
 from table.hudi.upkeep.due import Upkeep
 from table.hudi.upkeep.heartbeats import Heartbeats
 from table.hudi.upkeep.markers import Markers
-from table.hudi.upkeep.named import HudiTimelines
 from table.hudi.upkeep.services import upkeep
 from table.hudi.upkeep.sweep import Sweeper
+from table.hudi.upkeep.timeline_records import TimelineRecords
+from table.hudi.upkeep.unknown_files import unknown_files
+from table.orphans import SweepReport
 from table.port import UPSERT, Commit, ServiceProgress, TableLayout, TableSpec, Unfinished
 from table.state import TableState, encode, owner
 
@@ -94,8 +98,13 @@ class HudiTable:
         self._thread: int | None = None
         self._session = Session(spark, self._spec.path, self._spec.storage)
         self._history = History(self._session, pipeline, self._mode.action)
-        timelines = HudiTimelines(self._session, self._history)
-        self._sweeper = Sweeper(self._session.store, timelines, self._session.in_local_time)
+        self._timelines = TimelineRecords(partial(Timeline, self._spec.path, self._spec.storage))
+        self._sweeper = Sweeper(
+            self._session.store,
+            self._timelines,
+            self._session.in_local_time,
+            share=spec.sweep_share,
+        )
         self._heartbeats = Heartbeats(self._session.store)
         self._markers = Markers(self._session.store)
         self._watchdog = Watchdog(
@@ -157,7 +166,9 @@ class HudiTable:
             self._tend_after = TEND_FACTOR * self._session.metadata_commits()
             if not created and self._session.keeps_metadata() and not self._session.has_metadata():
                 # Hudi makes a metadata table from what lies there, whoever has given it up.
-                self._sweeper.sweep(grace_ms=0)
+                swept = self._sweeper.sweep(grace_ms=0)
+                if swept.limited:
+                    raise Refused(f"{doing}: it has no metadata table. {swept.alarm}")
         if not self._opened:
             self._opened = True
             self._upkeep.start()
@@ -197,6 +208,24 @@ class HudiTable:
             if self._kept(newest):
                 return newest
         raise Unavailable(f"table {self._spec.path}: a completion that landed too late cannot be removed")
+
+    def lost_commits(self, newest: TableState | None) -> str:
+        """See `table.port.TransactionalTable.lost_commits`."""
+        self._enter()
+        if self._history.newest_is_active:
+            return ""
+        after = newest.instant if newest is not None else ""
+        try:
+            unknown = unknown_files(self._session.store, self._timelines, after=after)
+        except OSError as error:
+            raise Unavailable(f"table {self._spec.path} could not be listed: {sentence(error)}") from error
+        if not unknown:
+            return ""
+        instant = max(unknown)
+        return (
+            f"files of Lockstep name {len(unknown):,} instants that the timeline does not know, such as "
+            f"{unknown[instant][0]}"
+        )
 
     def unfinished(self) -> Sequence[Unfinished]:
         """This pipeline's inflight instants, oldest first."""
@@ -294,21 +323,21 @@ class HudiTable:
         await_clock(self._session)
         return rollback.roll_back(self._session, self._history, self._watchdog, self._fence, instant)
 
-    def sweep(self, *, grace_ms: int) -> int:
-        """Remove files with our mark that no commit names, unchanged for `grace_ms`; the number removed.
+    def sweep(self, *, grace_ms: int) -> SweepReport:
+        """Remove files with our mark that provably no commit lists, unchanged for `grace_ms`.
 
         The metadata table is tended as well; where that fails it is logged, and tried again.
         """
         self._enter()
         try:
-            removed = self._sweeper.sweep(grace_ms)
+            report = self._sweeper.sweep(grace_ms)
         except OSError as error:
             raise Unavailable(f"table {self._spec.path} could not be swept: {sentence(error)}") from error
         if self._fence.needed:
             self._settle_rollbacks()
             self._fence.forget(self._session.oldest())
         self._tend()
-        return removed
+        return report
 
     def tend(self) -> None:
         """Let Hudi compact its metadata table, and do what is due of the services that are inline."""

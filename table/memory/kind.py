@@ -18,6 +18,7 @@ from table.port import (
     TableLayout,
     TableReader,
     TableSpec,
+    TableSweeper,
     TransactionalTable,
 )
 from table.store.port import Store
@@ -78,6 +79,9 @@ class Memory:
         from table.memory.reader import MemoryTableReader
 
         return MemoryTableReader(TIMELINES.get(path, MemoryTimeline()), path)
+
+    def sweeper(self, spec: TableSpec) -> TableSweeper:
+        raise Refused("a table in memory has no files to sweep")
 
     def census(self, spec: TableSpec) -> TableCensus:
         from table.memory.census import MemoryCensus

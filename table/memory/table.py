@@ -29,6 +29,7 @@ from table.chain import does_not_follow, follows, newest_of
 from table.checks import rival_open
 from table.errors import ClockBehind, Contradiction, OutcomeUnknown, Refused, Unavailable
 from table.memory.timeline import InstantPhase, MemoryTimeline, StoredFile, spelled
+from table.orphans import NOT_LISTED, ROLLED_BACK, UNKNOWN, FoundFile, SweepReport
 from table.partitioners.expressions import made_terms, record_fields
 from table.port import INSERT, Commit, ServiceProgress, TableLayout, TableSpec, Unfinished
 from table.state import TableState, encode
@@ -131,6 +132,13 @@ class MemoryTable:
         self._reach()
         return newest_of(self.timeline.states(self.pipeline))
 
+    def lost_commits(self, newest: TableState | None) -> str:
+        self._reach()
+        if newest is not None:
+            return ""
+        unknown = [file for file in self.timeline.files.values() if self._proof(file, 0) == UNKNOWN]
+        return f"the timeline does not know the instant of {unknown[0].path}" if unknown else ""
+
     def unfinished(self) -> Sequence[Unfinished]:
         self._reach()
         return [
@@ -214,11 +222,17 @@ class MemoryTable:
         self.at(Interruption.ROLLBACK_DONE)
         return True
 
-    def sweep(self, *, grace_ms: int) -> int:
+    def sweep(self, *, grace_ms: int) -> SweepReport:
         self._reach()
-        orphans = [file.path for file in self.timeline.files.values() if self._is_orphan(file, grace_ms)]
+        files = list(self.timeline.files.values())
+        found = [
+            FoundFile(path=file.path, instant=file.instant, proof=proof)
+            for file in files
+            if (proof := self._proof(file, grace_ms))
+        ]
+        orphans = [one.path for one in found if one.is_orphan]
         self.timeline.remove(orphans)
-        return len(orphans)
+        return SweepReport(files=len(files), share=1.0, found=found, removed=len(orphans))
 
     def tend(self) -> None:
         return None
@@ -342,13 +356,14 @@ class MemoryTable:
             if rival.instant != instant:
                 raise Refused(rival_open(instant, rival.instant))
 
-    def _is_orphan(self, file: StoredFile, grace_ms: int) -> bool:
+    def _proof(self, file: StoredFile, grace_ms: int) -> str:
+        """Return the proof for a file that no commit lists, empty for all others."""
         instant = self.timeline.instants.get(file.instant)
         if not file.ours or self.timeline.now_ms - file.written_at_ms < grace_ms:
-            return False
-        if instant is None or instant.phase is InstantPhase.ROLLED_BACK:
-            return True
-        if not instant.complete:
-            return False
-        named = {data_file.path for data_file in instant.files}
-        return file.path not in named
+            return ""
+        if instant is None:
+            return UNKNOWN
+        if instant.phase is InstantPhase.ROLLED_BACK:
+            return ROLLED_BACK
+        listed = {data_file.path for data_file in instant.files}
+        return NOT_LISTED if instant.complete and file.path not in listed else ""

@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Mapping
 from hashlib import sha256
+from typing import Any
 
 from table.store.port import Store
 
 NOTE = ".lockstep_run"
 NOTE_BYTES_MAX = 4_096
+COMMITS = "commits"
+"""Key of the note: whether the pipeline has commits."""
 RUN_CHARACTERS_MAX = 100
 
 
@@ -28,11 +32,22 @@ class Place:
         self._pipeline = pipeline
         self._run = run
         self._store = store
+        self._has_commits = False
 
     def occupy(self) -> None:
         """This run is the last one that started. Raises `OSError`."""
-        said = json.dumps({"pipeline": self._pipeline, "run": self._run}).encode()
-        self._store.put(_note(self._pipeline), said)
+        self._has_commits = self._has_commits or has_commits(self._store, self._pipeline)
+        said = {"pipeline": self._pipeline, "run": self._run, COMMITS: self._has_commits}
+        self._store.put(_note(self._pipeline), json.dumps(said).encode())
+
+    def note_commits(self) -> None:
+        """Note that the pipeline has commits: a later run that finds none does not start again by itself."""
+        if self._has_commits:
+            return
+        self._has_commits = True
+        with contextlib.suppress(OSError):
+            if last_started(self._store, self._pipeline) == self._run:
+                self.occupy()
 
     def taken_by(self) -> str:
         """The run that started after this one; empty where there is none, or none is known.
@@ -49,12 +64,29 @@ class Place:
 def last_started(store: Store, pipeline: str) -> str:
     """The run that has the pipeline's place; empty where none is known. `store`: as `Place` has it."""
     try:
-        said = json.loads(store.read(_note(pipeline), bytes_max=NOTE_BYTES_MAX))
-        who, run = said["pipeline"], said["run"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        run = _said(store, pipeline).get("run")
+    except OSError:
         return ""
-    known = isinstance(run, str) and len(run) <= RUN_CHARACTERS_MAX and who == pipeline
-    return run if known else ""
+    return run if isinstance(run, str) and len(run) <= RUN_CHARACTERS_MAX else ""
+
+
+def has_commits(store: Store, pipeline: str) -> bool:
+    """Return whether a run has noted commits of the pipeline; an older version's note has no such key.
+
+    `store`: as `Place` has it. Raises `OSError`.
+    """
+    return _said(store, pipeline).get(COMMITS) is True
+
+
+def _said(store: Store, pipeline: str) -> Mapping[str, Any]:
+    """Return the pipeline's note, empty if there is none or it is damaged. Raises `OSError`."""
+    try:
+        said = json.loads(store.read(_note(pipeline), bytes_max=NOTE_BYTES_MAX))
+    except FileNotFoundError:
+        return {}
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) and said.get("pipeline") == pipeline else {}
 
 
 def is_noted(store: Store, pipeline: str) -> bool:

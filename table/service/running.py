@@ -18,12 +18,14 @@ from control_topic.messages import Control
 from control_topic.spelling import one_line
 from table.errors import OutcomeUnknown, Unavailable
 from table.faults import WorkerFault
+from table.orphans import SweepReport
 from table.port import TableLayout, TransactionalTable
 from table.service.calls import Order, Ordered, Result
 from table.service.ledger import Ledger, RunOutcome
 from table.service.log_ends import AskedBeside
 from table.service.progress import Progress
 from table.service.roster import EARNING_STATES, Roster
+from table.service.source_facts import SourceFacts
 from table.service.thread import NotStarted, StillRunning, TableThread
 from table.service.transactions import SourceBroker, Transactions
 from table.state import TableState
@@ -53,7 +55,7 @@ class RunService:
     `starting_offsets`: earliest or latest. `on_data_loss`: fail or earliest. `clock_ms`: never goes back,
     the same clock that the ledger was made with. `workers`: how many the run has. `objection`: why settings
     cannot be as an operator wants them, empty where they can. `ordered`: told of every order that was taken.
-    `mark_rule`: see `Transactions`.
+    `mark_rule`, `earlier_commits`: see `Transactions`.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class RunService:
         objection: Callable[[Tuning], str] = lambda _: "",
         ordered: Callable[[Control], None] = lambda _: None,
         mark_rule: MarkRule | None = None,
+        earlier_commits: Callable[[SourceFacts], str] = lambda _facts: "",
     ) -> None:
         self._objection = objection
         self._ordered = ordered
@@ -102,6 +105,7 @@ class RunService:
             clock_ms=clock_ms,
             new_id=new_id,
             mark_rule=mark_rule,
+            earlier_commits=earlier_commits,
             ends=AskedBeside(partial(source.end, read_committed=False)),
         )
 
@@ -139,8 +143,8 @@ class RunService:
         """This pipeline's newest committed state as last seen, without asking the table."""
         return self._transactions.view.newest
 
-    def sweep(self, *, grace_ms: int, timeout_s: float) -> int:
-        """Remove files that no commit names, older than `grace_ms`; how many. Raises `TableError`."""
+    def sweep(self, *, grace_ms: int, timeout_s: float) -> SweepReport:
+        """Remove files that no commit names, older than `grace_ms`. Raises `TableError`."""
         return self._in_process("sweep", lambda: self._transactions.sweep(grace_ms), timeout_s=timeout_s)
 
     def worker_died(

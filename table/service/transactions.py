@@ -25,10 +25,12 @@ from table.checks import (
     CommitPlan,
     assemble,
     identity_problem,
+    lost_commits,
     position_problem,
     too_many_rejects,
 )
 from table.errors import OutcomeUnknown, Refused
+from table.orphans import SweepReport
 from table.port import Commit, TransactionalTable
 from table.service.answering import answers, stands
 from table.service.calls import Answer, Fault, Result
@@ -74,6 +76,7 @@ class Transactions(Claiming):
     `starting_offsets`: earliest or latest. `on_data_loss`: fail or earliest. `rejects_max`: see
     `table.checks.too_many_rejects`. `new_id`: a random transaction id, for the genesis. `mark_rule`: None
     where no event time is declared. `ends`: see `Marking`; by default `source` is asked, and waited for.
+    `earlier_commits`: returns signs outside the timeline that the pipeline has committed before, or nothing.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class Transactions(Claiming):
         rejects_listed_max: int = REJECTS_LISTED_MAX,
         mark_rule: MarkRule | None = None,
         ends: LogEnds | None = None,
+        earlier_commits: Callable[[SourceFacts], str] = lambda _facts: "",
     ) -> None:
         super().__init__(table=table, ledger=ledger, guard=guard, run=run, clock_ms=clock_ms)
         self._source = source
@@ -104,6 +108,7 @@ class Transactions(Claiming):
         self._rejects_max = rejects_max
         self._rejects_listed_max = rejects_listed_max
         self._new_id = new_id
+        self._earlier_commits = earlier_commits
         ends = ends or AskedNow(partial(source.end, read_committed=False))
         self._marking = Marking(mark_rule, ends, run)
         self._known: OrderedDict[str, _Known] = OrderedDict()
@@ -127,6 +132,8 @@ class Transactions(Claiming):
         newest = self._table.newest()
         if newest is None and self.view.newest is not None:
             return self.halt(_emptied(self._pipeline, self.view.newest))
+        if problem := self._lost(newest, facts):
+            return self.halt(problem)
         newest = newest or self._genesis(epoch, facts)
         self._see(newest)
         if (refusal := self._stale(epoch)) is not None:
@@ -146,6 +153,14 @@ class Transactions(Claiming):
             self._ledger.saw_offsets(newest.offsets)
         known = tuple(one for one in facts.partitions if one in newest.offsets)  # all, unless it is paused
         return Answer(result=Result.OK, committed=newest.offsets, partitions=known)
+
+    def _lost(self, newest: TableState | None, facts: SourceFacts) -> str:
+        """Return why the run must not continue from `newest`, empty if it may: the timeline lost commits."""
+        signs = [self._table.lost_commits(newest)]
+        if newest is None:
+            signs += [self._earlier_commits(facts)]
+        said = "; ".join(filter(None, signs))
+        return lost_commits(self._pipeline, newest, said, facts) if said else ""
 
     def _genesis(self, epoch: int, facts: SourceFacts) -> TableState:
         """Resolve all starting offsets once and commit them; whoever is first wins."""
@@ -374,8 +389,8 @@ class Transactions(Claiming):
         self._see(self._table.newest())
         return Answer(result=Result.OK, committed=self._offsets())
 
-    def sweep(self, grace_ms: int) -> int:
-        """Remove files that no commit names; their number."""
+    def sweep(self, grace_ms: int) -> SweepReport:
+        """Remove files that no commit names."""
         return self._table.sweep(grace_ms=grace_ms)
 
     # --- what is known --------------------------------------------------------------------------
@@ -421,5 +436,5 @@ def _emptied(pipeline: str, seen: TableState) -> str:
     return (
         f"the table has lost every commit of pipeline {pipeline} while this run went on; instant "
         f"{seen.instant} was there (TRUNCATE TABLE, a table made anew). Nothing was committed since. "
-        "Where that was meant, start again: an empty table is begun where source.starting_offsets says"
+        "If that was meant, `lockstep offsets --set … --execute` begins the pipeline again"
     )

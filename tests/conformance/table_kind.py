@@ -379,7 +379,7 @@ class TableKindPromises:
         writer.discard()
         driver.table.commit(driver.planned("t1", instant, 0), fence=accept)
         assert site.in_table() == []
-        assert driver.table.sweep(grace_ms=0) == 0, "nothing is left to sweep"
+        assert driver.table.sweep(grace_ms=0).removed == 0, "nothing is left to sweep"
 
     def test_what_a_dead_worker_left_is_swept_and_what_is_open_stays(self, site: Site) -> None:
         driver = site.driver()
@@ -387,8 +387,8 @@ class TableKindPromises:
         driver.write(done, 2, first=7, slot=3)
         left = driver.begin("t2")
         files = driver.write(left, 2, first=2)
-        assert driver.table.sweep(grace_ms=3_600_000) == 0
-        assert driver.table.sweep(grace_ms=0) == 2
+        assert driver.table.sweep(grace_ms=3_600_000).removed == 0
+        assert driver.table.sweep(grace_ms=0).removed == 2
         driver.table.commit(driver.planned("t2", left, 2, files), fence=accept)
         assert [offset for _, offset in site.in_table()] == [0, 1, 2, 3]
 

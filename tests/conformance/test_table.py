@@ -316,11 +316,11 @@ def test_a_file_that_is_closed_once_the_rollback_is_requested_stays_and_is_swept
     driver.write(instant, 2)
     lake.request_rollback_and_die(instant)
     late = driver.write(instant, 3, first=2)
-    assert driver.table.sweep(grace_ms=0) == 0, "its instant is still on the timeline"
+    assert driver.table.sweep(grace_ms=0).removed == 0, "its instant is still on the timeline"
     assert roll_back(driver, instant) is True
     assert lake.files() == {late.path}
-    assert driver.table.sweep(grace_ms=60_000) == 0
-    assert driver.table.sweep(grace_ms=0) == 1
+    assert driver.table.sweep(grace_ms=60_000).removed == 0
+    assert driver.table.sweep(grace_ms=0).removed == 1
     assert lake.files() == set()
 
 
@@ -332,7 +332,7 @@ def test_a_sweep_takes_what_no_commit_names_and_leaves_what_is_open(lake: TableS
     left = driver.write(open_one, 1, first=2).path
     for instant in (done, theirs):
         driver.write(instant, 1, first=7)
-    assert driver.table.sweep(grace_ms=0) == 2
+    assert driver.table.sweep(grace_ms=0).removed == 2
     assert lake.files() == {*kept, left}
 
 
@@ -349,7 +349,7 @@ def test_archiving_changes_no_answer(lake: TableSide) -> None:
     assert successor.table.find(state.transaction) == state
     assert roll_back(successor, done) is False
     assert orphan in lake.files() and late in lake.files()
-    assert successor.table.sweep(grace_ms=0) == 2
+    assert successor.table.sweep(grace_ms=0).removed == 2
     assert len(lake.files()) == 1
     assert successor.run("t2", rows=1) > done
     assert newest(driver) == ("t2", 3)

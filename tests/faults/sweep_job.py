@@ -26,7 +26,7 @@ def main(path: Path, sets: tuple[str, ...]) -> None:
         config = load(path, sets=sets)
         table = HudiTable(spark, config.table_spec(), config.pipeline.id)
         table.open()
-        sys.stderr.write(f"removed {table.sweep(grace_ms=0)} files\n")
+        sys.stderr.write(f"removed {table.sweep(grace_ms=0).removed} files\n")
         table.close()
     finally:
         spark.stop()

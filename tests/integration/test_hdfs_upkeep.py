@@ -53,14 +53,14 @@ def test_drafts_of_instants_that_are_over_go_and_those_that_are_shown_late_go_as
     of_slow, slow = begun(store, pending)
     of_frozen, frozen = begun(store, pending)
     frozen._begun().end(frozen._taken())  # whole, and then its worker stands still
-    assert table.sweep(grace_ms=0) == 1
+    assert table.sweep(grace_ms=0).removed == 1
     names = set(store.names("a"))
     assert {of_draft(name) for name in names} - {""} == {of_slow, of_frozen}
     table.roll_back(pending)
     frozen._show(frozen.tell())  # its date is older than the sweep before
     assert of_frozen in store.names("a") and draft_of(of_killed) not in names
-    assert table.sweep(grace_ms=0) == 2
+    assert table.sweep(grace_ms=0).removed == 2
     with pytest.raises(FileNotFoundError):
         slow.close()
-    assert table.sweep(grace_ms=0) == 0
+    assert table.sweep(grace_ms=0).removed == 0
     assert all(committed in name or name == PARTITION_METADATA for name in store.names("a"))

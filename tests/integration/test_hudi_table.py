@@ -1009,17 +1009,17 @@ def test_the_sweep_removes_what_a_zombie_wrote_late_and_nothing_else(
     foreign.write_bytes(b"somebody else's")
     kept = made.files() - {Path(after_archived.path).name}
     late = [made.write(complete, 1), made.write(aborted, 1)]
-    assert made.table.sweep(grace_ms=3_600_000) == 0
-    assert made.table.sweep(grace_ms=0) == 3
+    assert made.table.sweep(grace_ms=3_600_000).removed == 0
+    assert made.table.sweep(grace_ms=0).removed == 3
     assert made.files() == kept
     assert all(not (made.path / file.path).exists() for file in late)
     markers = {folder.name for folder in (made.path / ".hoodie" / ".temp").iterdir()}
     assert markers == {open_instant}
     made.table.commit(made.planned("t3", open_instant, 1, open_file), fence=accept)
     again = made.write(complete, 1)
-    assert made.table.sweep(grace_ms=0) == 1, "what is judged once does not hide what comes later"
+    assert made.table.sweep(grace_ms=0).removed == 1, "what is judged once does not hide what comes later"
     assert not (made.path / again.path).exists()
-    assert made.table.sweep(grace_ms=0) == 0
+    assert made.table.sweep(grace_ms=0).removed == 0
     assert len(rows_in(spark, made.path)) == 4
 
 
@@ -1033,8 +1033,8 @@ def test_a_sweep_says_in_one_line_how_many_files_it_removed_and_names_one(
         assert made.table.roll_back(instant)
         late += [(made.write(instant, 1).path, instant) for _ in range(8)]
     with caplog.at_level(logging.DEBUG, logger="table.hudi.upkeep.sweep"):
-        assert made.table.sweep(grace_ms=0) == len(late)
-        assert made.table.sweep(grace_ms=0) == 0
+        assert made.table.sweep(grace_ms=0).removed == len(late)
+        assert made.table.sweep(grace_ms=0).removed == 0
     (line,) = [one for one in caplog.records if one.name == "table.hudi.upkeep.sweep"]
     said, _, example = line.getMessage().partition("; one of them: ")
     assert line.levelno == logging.WARNING
@@ -1057,7 +1057,7 @@ def test_a_table_with_a_metadata_table_is_archived_and_keeps_every_row(
         instant = made.begin(f"t{number}")
         file = made.write(instant, 2, first=2 * number)
         if sweeps and number % 3 == 2:
-            assert made.table.sweep(grace_ms=0) == 0, "a transaction is open, as it is in most sweeps"
+            assert made.table.sweep(grace_ms=0).removed == 0, "a transaction is open, as it is in most sweeps"
         made.table.commit(made.planned(f"t{number}", instant, 2, file), fence=accept)
         most = max(most, len(commits_in(made.path / ".hoodie" / "timeline")))
     assert most <= 8
@@ -1159,7 +1159,7 @@ def test_a_metadata_table_that_cannot_be_tended_holds_up_nothing(
     lock = made.path / ".hoodie" / "lock"
     lock.touch()
     with caplog.at_level("WARNING"):
-        assert made.table.sweep(grace_ms=0) == 0
+        assert made.table.sweep(grace_ms=0).removed == 0
     assert "its metadata table could not be compacted" in caplog.text
     lock.unlink()
     made.run("t2", rows=1)

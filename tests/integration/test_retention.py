@@ -144,7 +144,7 @@ def test_what_is_past_its_time_goes_out_its_files_later_and_what_comes_late_stay
     assert rows(spark, made.path) == rows_without_jvm(made.path) == keys(1, 3, 6, 7)
     run(made, 8, OLD)
     assert rows(spark, made.path) == rows_without_jvm(made.path) == keys(1, 3, 6, 7, 8)
-    assert made.table.sweep(grace_ms=0) == 0
+    assert made.table.sweep(grace_ms=0).removed == 0
 
 
 def test_a_transaction_that_is_open_meanwhile_is_committed_and_keeps_its_rows(

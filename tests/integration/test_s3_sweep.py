@@ -51,7 +51,7 @@ def test_files_and_uploads_of_instants_that_are_over_go_and_all_others_stay(
     going_on = begin_upload(store, pending)
     unnamed = driver.write(committed, 1)
     with caplog.at_level(logging.WARNING, logger="table.hudi.upkeep.sweep"):
-        assert driver.table.sweep(grace_ms=0) == 2
+        assert driver.table.sweep(grace_ms=0).removed == 2
     assert [one.path for one in store.uploads()] == [going_on]
     names = set(store.names("a"))
     assert not {path.removeprefix("a/") for path in (orphan.path, unnamed.path, killed)} & names

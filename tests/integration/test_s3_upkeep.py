@@ -120,7 +120,7 @@ def test_what_is_past_its_time_goes_out_and_its_files_later(
     assert cleaning.run(cleaning.open(made.table._session_beside), lambda _doing: None) is not None
     assert not before & names(place.direct, OLD) and len(names(place.direct, OLD)) == 1
     assert rows(spark, place) == keys(1, 3, 4, 5)
-    assert made.table.sweep(grace_ms=0) == 0
+    assert made.table.sweep(grace_ms=0).removed == 0
 
 
 @pytest.mark.parametrize("step", ["requested", "noted", "inflight", "checked"])
@@ -230,5 +230,5 @@ def late_copies_go(made: There, store: Store, copy: str, instants: list[str]) ->
     before = names(store, NEW)
     for instant in instants:
         store.put(f"{NEW}/{uuid.uuid4()}-0_0-1-2_{instant}.parquet", data)
-    assert made.table.sweep(grace_ms=0) == len(instants)
+    assert made.table.sweep(grace_ms=0).removed == len(instants)
     assert names(store, NEW) == before

@@ -95,7 +95,7 @@ def test_small_files_are_put_together_beside_the_transactions(
     newest = Timeline(made.path).newest(PIPELINE)
     assert newest is not None and sum(newest.offsets.values()) == 32 and newest == made.table.newest()
     assert completed(made.path, "replacecommit")
-    assert made.table.sweep(grace_ms=0) == 0
+    assert made.table.sweep(grace_ms=0).removed == 0
 
 
 def test_what_another_writer_has_left_is_found_by_a_look_at_the_whole_table(
@@ -158,7 +158,7 @@ def test_a_few_small_files_are_put_together_when_nothing_comes_any_more(
     assert progress(made, "clustering").last_what.startswith("3 files")
     assert len(small_files(made.path)) == 1
     assert rows(spark, made.path) == rows_without_jvm(made.path) == keys(12)
-    assert made.table.sweep(grace_ms=0) == 0
+    assert made.table.sweep(grace_ms=0).removed == 0
 
 
 def test_what_others_have_put_together_is_not_looked_for_again(
@@ -229,7 +229,7 @@ def test_what_is_copied_together_says_what_it_said_and_has_no_file_of_a_task_tha
     assert len(small_files(made.path)) == 1
     assert history_of(spark, made.path) == before
     assert rows_without_jvm(made.path) == keys(12)
-    assert made.table.sweep(grace_ms=0) == 0
+    assert made.table.sweep(grace_ms=0).removed == 0
 
 
 @pytest.mark.parametrize("archived", [False, True])
@@ -250,7 +250,7 @@ def test_a_copy_that_comes_once_its_clustering_is_complete_is_swept_and_others_a
     late, foreign = (copy.with_name(f"{uuid.uuid4()}-0_0-1-2_{of}.parquet") for of in (instant, theirs))
     for path in (late, foreign):
         path.write_bytes(content)
-    assert made.table.sweep(grace_ms=0) == 1
+    assert made.table.sweep(grace_ms=0).removed == 1
     assert made.files() == files | {foreign.name}
     assert copy.exists() != archived, "of what is archived Hudi has cleaned what was replaced"
 
@@ -379,7 +379,7 @@ def test_what_a_paused_driver_writes_later_than_that_is_swept(
     marker = made.path / ".hoodie" / ".temp" / instant / "a" / f"{late.name}.marker.CREATE"
     marker.parent.mkdir(parents=True)
     marker.touch()
-    assert made.table.sweep(grace_ms=0) == 1
+    assert made.table.sweep(grace_ms=0).removed == 1
     assert made.files() == files | {foreign.name} and not marker.exists()
 
 

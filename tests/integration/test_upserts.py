@@ -257,7 +257,7 @@ def test_a_log_file_closed_too_late_is_swept(upserts: Callable[..., Upserts]) ->
     assert table.table.roll_back(instant)
     table.write(instant, [record(Change(key=("a", "k1"), amount=2, ts=2))])
     assert len(table.logs()) == len(before) + 1
-    assert table.table.sweep(grace_ms=0) == 1
+    assert table.table.sweep(grace_ms=0).removed == 1
     assert table.logs() == before
 
 
@@ -358,7 +358,7 @@ def test_the_driver_compacts_beside_the_transactions(upserts: Callable[..., Upse
         assert table.rows() == model.rows(), number
     await_that("compaction", lambda: completed_compactions(table))
     assert table.rows() == model.rows()
-    assert table.table.sweep(grace_ms=0) == 0
+    assert table.table.sweep(grace_ms=0).removed == 0
 
 
 def test_what_a_dead_driver_was_compacting_is_taken_away_and_it_cannot_complete_it_any_more(
@@ -395,7 +395,7 @@ def test_what_a_dead_driver_was_compacting_is_taken_away_and_it_cannot_complete_
     (markers / "a").mkdir(parents=True)
     for name in (f"{late.name}.marker.MERGE", f".{late.name}.marker.MERGE.crc"):
         (markers / "a" / name).touch()
-    assert table.table.sweep(grace_ms=0) == 1
+    assert table.table.sweep(grace_ms=0).removed == 1
     assert not markers.exists()
     assert table.rows() == rows
 

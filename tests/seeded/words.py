@@ -14,11 +14,11 @@ OFFSETS = "tests/unit/lockstep/offsets/test_operator_commit.py"
 
 
 def one_by_one(right: Any) -> Any:
-    def sweep(sweeper: Any, grace_ms: int) -> int:
-        removed = int(right(sweeper, grace_ms))
-        for _ in range(removed):
+    def sweep(sweeper: Any, grace_ms: int) -> Any:
+        report = right(sweeper, grace_ms)
+        for _ in range(report.removed):
             logging.getLogger("table.hudi.upkeep.sweep").warning("removed a file that no commit names")
-        return removed
+        return report
 
     return sweep
 

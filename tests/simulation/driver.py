@@ -227,7 +227,7 @@ class Driver(Clocked):
         grace_ms = 2 * (world.write_timeout_ms + world.interval_ms)
         self._busy_until_ms = IN_CALL
         try:
-            removed = self.transactions.sweep(grace_ms)
+            removed = self.transactions.sweep(grace_ms).removed
         except TableError as error:
             world.note(self.name, "no sweep", str(error))
         else:

@@ -64,6 +64,11 @@ class History:
         self._look(loaded=loaded)
         return self._newest
 
+    @property
+    def newest_is_active(self) -> bool:
+        """Whether the newest commit, as `newest` returned it last, is on the active timeline."""
+        return self._anchor is not None
+
     def find(self, transaction: str) -> TableState | None:
         """The transaction's commit: on the active timeline, in its newest archived stretch, or seen since."""
         self._look()

@@ -83,6 +83,11 @@ class Timeline:
         """Where the table is."""
         return self._store
 
+    @property
+    def in_local_time(self) -> bool:
+        """Whether instants are named by local time, which falls back where summer time ends."""
+        return self._zone is None
+
     def completed(self) -> Iterator[Instant]:
         """Completed instants, newest completion first: the active ones, then the archived ones, lazily."""
         seen: set[str] = set()
@@ -105,7 +110,7 @@ class Timeline:
         return finished, frozenset(begun - done)
 
     def metadata(self, one: Finished) -> Mapping[str, Any]:
-        """A commit's own, as Hudi keeps it. Raises `FileNotFoundError` where it has been archived since."""
+        """Return the metadata of an instant. Raises `FileNotFoundError` if it has been archived since."""
         raw = self._read(self._folder, one.file)
         with self.decoding(one.requested, one.action):
             return avro_record(io.BytesIO(raw))
@@ -120,7 +125,7 @@ class Timeline:
         ours = {s.instant: i for i in self._active() if (s := i.state) is not None and s.pipeline == pipeline}
         newest = newest_of(one.state for one in ours.values() if one.state is not None)
         found = ours[newest.instant] if newest is not None else None
-        local = self._zone is None
+        local = self.in_local_time
         if found is not None and not local:
             return found
 

@@ -27,6 +27,7 @@ MARKERS = f"{META_FOLDER}/.temp"
 INSTANT_NAME = re.compile(r"^\d{17}$")
 MARKER_NAME = re.compile(r"^(?P<of>.+)\.marker\.(CREATE|MERGE|APPEND)$")
 """Those of compactions are Hudi's, and may be hidden beside a checksum: `.NAME.crc`."""
+BASE_SUFFIX, LOG_INFIX = ".parquet", ".log."
 FIRST_LOOK_BACK_S = 7 * 24 * 3600
 """What has not changed for longer was judged by an earlier run."""
 ANY_INSTANT = "9" * 17
@@ -37,6 +38,10 @@ Found = tuple[str, str]
 
 class Candidates(Protocol):
     """Begin, look, settle; then again."""
+
+    @property
+    def seen(self) -> int:
+        """Number of data files of all writers that `files` has listed since `begin`."""
 
     def begin(self, grace_ms: int) -> None:
         """What has changed within so long is left to a later sweep."""
@@ -79,8 +84,10 @@ class ByDates:
         self._judged_until_s = clock_s() - FIRST_LOOK_BACK_S
         self._until_s = self._judged_until_s
         self._unjudged: set[str] = set()
+        self.seen = 0
 
     def begin(self, grace_ms: int) -> None:
+        self.seen = 0
         self._until_s = self._clock_s() - grace_ms / 1_000
         if self._until_s < self._judged_until_s:  # the clock went back: what came since may look older
             self._judged_until_s = self._until_s - FIRST_LOOK_BACK_S
@@ -88,6 +95,7 @@ class ByDates:
     def files(self, noted: Container[str], unseen: list[OSError]) -> Iterator[Found]:
         try:
             for folder, names in self._store.walk(leaving_out=(META_FOLDER,)):
+                self.seen += _data_files(names)
                 yield from self._files_in(folder, names, noted, unseen)
         except OSError as error:
             unseen.append(error)
@@ -153,8 +161,10 @@ class ByNames:
         self._zone = None if in_local_time else UTC
         self._since = self._until = ""
         self._judged: set[str] = set()
+        self.seen = 0
 
     def begin(self, grace_ms: int) -> None:
+        self.seen = 0
         now_s = self._clock_s()
         self._since = self._named(now_s - FIRST_LOOK_BACK_S)
         self._until = self._named(now_s - grace_ms / 1_000) if grace_ms else ANY_INSTANT
@@ -163,6 +173,7 @@ class ByNames:
         still: set[str] = set()
         try:
             for folder, names in self._store.walk(leaving_out=(META_FOLDER,)):
+                self.seen += _data_files(names)
                 for name in names:
                     instant = instant_of_ours(name, noted)
                     if not self._since <= instant <= self._until:
@@ -204,6 +215,10 @@ class ByNames:
     def _named(self, time_s: float) -> str:
         """As an instant of that time is called; to the second, which is near enough for a week."""
         return datetime.fromtimestamp(time_s, self._zone).strftime("%Y%m%d%H%M%S000")
+
+
+def _data_files(names: Sequence[str]) -> int:
+    return sum(name.endswith(BASE_SUFFIX) or LOG_INFIX in name for name in names)
 
 
 def is_our_marker(name: str, noted: Container[str]) -> bool:

@@ -1,17 +1,22 @@
-"""Removing data files that name an instant of ours and that no commit names.
+"""Removing data files of Lockstep that no commit names.
 
-Such a file is left by a worker that was paused and closed it after its instant was rolled back or completed.
-Readers that use the metadata table never see it; to a reader that lists folders it counts as committed once
-its instant is older than the active timeline, so it has to go before that, or at once where it comes later.
+A worker leaves such a file if it was paused and closed the file after its instant was rolled back or
+completed. Readers of the metadata table never see the file. A reader that lists folders takes it for
+committed once its instant is older than the active timeline, so the sweep has to come first.
 
-So is one that was begun to be uploaded to an object store by a worker that was killed: nobody sees it, and it
-is paid for. It is aborted once its instant is over.
+A file is removed only with a proof that no commit lists it. There are three: the timeline has the commit of
+its instant, which does not list it; the rollback of its instant is on the timeline; a driver of Lockstep has
+noted that it removed the plan of its instant. A file whose instant the timeline does not know stays, for a
+part of the timeline may be missing, after a restore for example. A sweep that finds more orphaned files than
+`services.sweep_share` removes none, because that many are unusual and may be a mistake.
 
-Only files that bear our mark in their file id are looked at, and those of a compaction or a clustering that
-a driver of ours has begun (table/hudi/upkeep/plans.py): a paused driver may write them after a successor has
-taken it away, and an executor that was taken for lost after it was completed without it. The order is what
-makes it safe: files first, then the active timeline, then the archived one, so that an instant is always
-found where it is.
+An upload to an object store that a killed worker began is in no listing, and costs money. The sweep aborts it
+once its instant is over.
+
+Only files with Lockstep's mark in their file id are judged, and files of a compaction or a clustering that a
+driver of Lockstep has begun (table/hudi/upkeep/plans.py): a paused driver may write them after a successor
+has removed the plan, and a lost executor after the plan was completed without it. The sweep reads files
+first, then the active timeline, then the archived one, so that it finds an instant that is being archived.
 """
 
 from __future__ import annotations
@@ -19,12 +24,14 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection, Container, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from table.hudi.upkeep import plans
 from table.hudi.upkeep.candidates import Candidates, candidates
 from table.hudi.upkeep.drafts import Drafts
+from table.orphans import NOT_LISTED, REMOVED_PLAN, ROLLED_BACK, UNKNOWN, FoundFile, SweepReport
 from table.store.port import Store, Upload
 
 log = logging.getLogger(__name__)
@@ -36,24 +43,32 @@ ARCHIVE_LOOKUPS_MAX = 200
 
 
 class Timelines(Protocol):
-    """What the table's two timelines say of an instant."""
+    """What the table's two timelines record of instants."""
 
     def pending(self) -> Container[str]:
-        """Instants that are requested or inflight, everybody's. Looks at the active timeline anew."""
+        """Return instants of all writers that are requested or inflight. Reads the active timeline again."""
 
     def named(self, instant: str, *, carried_out: bool) -> Container[str] | None:
-        """The files that it names, complete on the active timeline as it was looked at last; None where it is
-        not there. Everything where it is none of ours to judge. `carried_out`: by a driver of ours.
+        """Return the files that the commit of `instant` lists on the active timeline, as `pending` read it.
+
+        None if the instant is not complete there; everything for an instant that another writer completed.
+        `carried_out`: a driver of Lockstep began to carry its plan out.
         """
 
-    def named_in_archive(self, instant: str, *, carried_out: bool) -> Container[str]:
-        """The same, of the archived timeline; nothing where it is not there."""
+    def named_in_archive(
+        self, instants: Collection[str], carried_out: Container[str]
+    ) -> Mapping[str, Container[str]]:
+        """Return the same for those of `instants` that the archived timeline has."""
+
+    def rolled_back(self, instants: Collection[str]) -> Collection[str]:
+        """Return those of `instants` that a completed rollback on either timeline names."""
 
 
 class Sweeper:
-    """Remembers what it has judged: a sweep reads only what changed since the one before.
+    """Sweeps one table. A sweep reads only what changed since the one before.
 
-    `in_local_time`: whether the table's timeline is, once the table is open. `clock_s`: Unix epoch.
+    `in_local_time`: whether the table's timeline is in local time, once the table is open. `clock_s`: Unix
+    epoch. `share`: largest share of the table's files that a sweep may remove, from 0 to 1.
     """
 
     def __init__(
@@ -62,13 +77,17 @@ class Sweeper:
         timelines: Timelines,
         in_local_time: Callable[[], bool],
         *,
+        share: float = 1.0,
         clock_s: Callable[[], float] = lambda: time.time(),
     ) -> None:
         self._store = store
         self._timelines = timelines
         self._in_local_time = in_local_time
+        self._share = share
         self._clock_s = clock_s
         self._known: Candidates | None = None
+        self._unknown: set[str] = set()
+        """Instants that neither timeline knew at the sweep before."""
         self._drafts = Drafts(store, clock_s=clock_s)
 
     @property
@@ -77,52 +96,75 @@ class Sweeper:
             self._known = candidates(self._store, in_local_time=self._in_local_time(), clock_s=self._clock_s)
         return self._known
 
-    def sweep(self, grace_ms: int) -> int:
-        """Remove orphans that have not changed for `grace_ms`; the number of data files removed."""
-        self._candidates.begin(grace_ms)
-        by_instant: dict[str, list[str]] = defaultdict(list)
-        carried_out = plans.carried_out(self._store)
-        noted = plans.taken_away(self._store) | carried_out
-        unseen: list[OSError] = []
-        for path, instant in self._candidates.files(noted, unseen):
-            by_instant[instant].append(path)
-        uploads = self._uploads(noted, unseen)
-        pending = self._timelines.pending()
-        left: set[str] = set()
-        judged: set[str] = set()
-        removed: list[tuple[str, str]] = []
+    def look(self, grace_ms: int) -> SweepReport:
+        """Report what a sweep would remove; remove nothing."""
+        return self._report(self._look(grace_ms))
+
+    def _report(self, look: _Look) -> SweepReport:
+        return SweepReport(files=self._candidates.seen, share=self._share, found=look.found())
+
+    def sweep(self, grace_ms: int, *, limit: bool = True) -> SweepReport:
+        """Remove orphaned files that have not changed for `grace_ms`.
+
+        `limit`: remove none if there are more than a share of all files.
+        """
+        look = self._look(grace_ms)
+        report = self._report(look)
+        limited = limit and report.limited
         refused: dict[str, str] = {}
-        lookups = 0
-        for instant in sorted(by_instant, reverse=True):
-            paths = by_instant[instant]
-            if instant in pending:
-                left.update(paths)
-                continue
-            ours = instant in carried_out
-            listed = self._timelines.named(instant, carried_out=ours)
-            if listed is None:
-                if lookups >= ARCHIVE_LOOKUPS_MAX:
-                    left.update(paths)
-                    continue
-                lookups += 1
-                listed = self._timelines.named_in_archive(instant, carried_out=ours)
-            removed += [
-                (path, instant)
-                for path in paths
-                if path not in listed and _done(path, self._store.delete, path, refused)
-            ]
-            judged.update(path for path in paths if path in listed)  # what was removed may come again
+        removed = [
+            (one.path, one.instant)
+            for one in report.orphans
+            if not limited and _done(one.path, self._store.delete, one.path, refused)
+        ]
         aborted = [
             (upload.path, instant)
-            for upload, instant in uploads
-            if instant not in pending and _done(upload.path, self._aborted, upload, refused)
+            for upload, instant in look.uploads
+            if instant not in look.pending and _done(upload.path, self._aborted, upload, refused)
         ]
-        self._candidates.settle(judged, left | refused.keys(), complete=not unseen)
-        for folder in self._candidates.marker_folders(pending, noted, self._is_complete):
+        kept = {one.path for one in report.found if limited or not one.is_orphan}
+        self._candidates.settle(look.listed, look.left | kept | refused.keys(), complete=not look.unseen)
+        for folder in self._candidates.marker_folders(look.pending, look.noted, self._is_complete):
             self._store.delete_folder(folder)
-        self._tell(removed, aborted, unseen, refused)
+        self._tell(removed, aborted, look.unseen, refused)
         self._drafts.sweep()
-        return len(removed)
+        return replace(report, removed=len(removed))
+
+    def _look(self, grace_ms: int) -> _Look:
+        self._candidates.begin(grace_ms)
+        look = _Look(plans.carried_out(self._store), plans.taken_away(self._store))
+        for path, instant in self._candidates.files(look.noted, look.unseen):
+            look.by_instant[instant].append(path)
+        look.uploads = self._uploads(look.noted, look.unseen)
+        look.pending = self._timelines.pending()
+        missing: list[str] = []
+        for instant, paths in look.by_instant.items():
+            if instant in look.pending:
+                look.left.update(paths)
+            elif (listed := self._timelines.named(instant, carried_out=instant in look.carried_out)) is None:
+                missing.append(instant)
+            else:
+                look.judge(instant, listed)
+        self._look_further(look, missing)
+        return look
+
+    def _look_further(self, look: _Look, missing: Collection[str]) -> None:
+        """Judge files of instants that are not complete on the active timeline."""
+        # Instants that were unknown before come last: they keep no other from being looked up.
+        order = sorted(sorted(missing, reverse=True), key=self._unknown.__contains__)
+        asked, later = order[:ARCHIVE_LOOKUPS_MAX], order[ARCHIVE_LOOKUPS_MAX:]
+        look.left.update(path for instant in later for path in look.by_instant[instant])
+        archived = self._timelines.named_in_archive(asked, look.carried_out) if asked else {}
+        for instant, listed in archived.items():
+            look.judge(instant, listed)
+        absent = [instant for instant in asked if instant not in archived]
+        removed_plans = [instant for instant in absent if instant in look.removed_plans]
+        unproven = [instant for instant in absent if instant not in look.noted]
+        rolled_back = self._timelines.rolled_back(unproven) if unproven else ()
+        look.proved |= dict.fromkeys(removed_plans, REMOVED_PLAN)
+        look.proved |= {instant: ROLLED_BACK for instant in unproven if instant in rolled_back}
+        look.proved |= {instant: UNKNOWN for instant in absent if instant not in look.proved}
+        self._unknown = {instant for instant in absent if look.proved[instant] == UNKNOWN}
 
     def _is_complete(self, instant: str) -> bool:
         """On the active timeline. Of archived ones Hudi has removed all that was left."""
@@ -168,6 +210,42 @@ class Sweeper:
     def _aborted(self, upload: Upload) -> bool:
         self._store.abort(upload)
         return True
+
+
+@dataclass(slots=True)
+class _Look:
+    """One look at the table. `carried_out`, `removed_plans`: instants of plans, by the drivers' notes."""
+
+    carried_out: set[str]
+    removed_plans: set[str]
+    by_instant: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    uploads: list[tuple[Upload, str]] = field(default_factory=list)
+    unseen: list[OSError] = field(default_factory=list)
+    pending: Container[str] = ()
+    left: set[str] = field(default_factory=set)
+    """Files that the next look has to judge."""
+    listed: set[str] = field(default_factory=set)
+    """Files that a commit lists."""
+    proved: dict[str, str] = field(default_factory=dict)
+    """Instant -> the proof for its files that are not in `listed`."""
+
+    @property
+    def noted(self) -> set[str]:
+        return self.carried_out | self.removed_plans
+
+    def judge(self, instant: str, listed: Container[str]) -> None:
+        """Take the files that the commit of `instant` lists."""
+        self.listed.update(path for path in self.by_instant[instant] if path in listed)
+        self.proved[instant] = NOT_LISTED
+
+    def found(self) -> list[FoundFile]:
+        """Return the files that no commit lists, newest instant first."""
+        return [
+            FoundFile(path=path, instant=instant, proof=self.proved[instant])
+            for instant in sorted(self.proved, reverse=True)
+            for path in self.by_instant[instant]
+            if path not in self.listed
+        ]
 
 
 def _done(path: str, remove: Callable[[T], bool], what: T, refused: dict[str, str]) -> bool:

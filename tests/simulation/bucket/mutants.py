@@ -210,6 +210,7 @@ class _Recent:
         self._old_ms = old_ms
         self.named = timelines.named
         self.named_in_archive = timelines.named_in_archive
+        self.rolled_back = timelines.rolled_back
 
     def pending(self) -> Container[str]:
         since = timeline.spelled(round(1_000 * self._clock_s()) - self._old_ms)

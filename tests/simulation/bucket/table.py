@@ -8,7 +8,7 @@ in which order, is `BaseRollbackActionExecutor.finishRollback`.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from table.chain import follows, newest_of
@@ -379,7 +379,9 @@ class Table(Files):
                     self.note(f"leaves the rollback of {target}: {error}")
 
     def sweep(self) -> Steps[None]:
-        removed = yield from self.store.call(lambda: self.sweeper.sweep(grace_ms=0), self.sweeper._candidates)
+        removed = yield from self.store.call(
+            lambda: self.sweeper.sweep(grace_ms=0).removed, self.sweeper._candidates
+        )
         self.note(f"has swept {removed} files")
         yield from self.take_back_late()
         yield from self.take_back_requested()
@@ -404,5 +406,14 @@ class TapedTimelines:
         data = self._store.read(f"{timeline.FOLDER}/{name}", bytes_max=1 << 20)
         return timeline.commit_of(data, instant)[1]
 
-    def named_in_archive(self, instant: str, *, carried_out: bool) -> Container[str]:
-        return ()
+    def named_in_archive(
+        self, instants: Collection[str], carried_out: Container[str]
+    ) -> Mapping[str, Container[str]]:
+        return {}
+
+    def rolled_back(self, instants: Collection[str]) -> Collection[str]:
+        plans = [
+            self._store.read(f"{timeline.FOLDER}/{name}", bytes_max=1 << 20)
+            for name in self._seen.rollbacks.values()
+        ]
+        return set(instants) & {timeline.plan_of(plan)[0] for plan in plans}

@@ -18,6 +18,7 @@ from lockstep.offsets.plan import (
     heard_lately,
     parse_assignments,
     plan_adopt,
+    plan_begin,
     plan_set,
     signs_of_life,
 )
@@ -285,3 +286,12 @@ def test_every_sign_of_life_is_named() -> None:
     assert len(signs) == 3
     for part, sign in zip(("p-0", "driver answers", "instant 101"), signs, strict=True):
         assert part in sign
+
+
+def test_a_pipeline_without_commits_begins_on_purpose_where_all_source_partitions_are_set() -> None:
+    with pytest.raises(ConfigError, match=r"without one are events:1"):
+        plan_begin("p", {P0: "earliest"}, LONG, operator="ann", reason="a new table")
+    plan = plan_begin("p", {P0: "earliest", P1: "latest"}, LONG, operator="ann", reason="a new table")
+    assert plan.expected == {} and plan.state.kind == "genesis" and plan.state.epoch == 1
+    assert plan.state.offsets == {P0: LONG.earliest[P0], P1: LONG.end[P1]}
+    assert {one.effect for one in plan.changes} == {"begins here, whatever of it the table holds already"}

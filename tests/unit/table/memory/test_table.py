@@ -253,9 +253,9 @@ def test_the_sweep_removes_what_no_commit_names_after_the_grace_time(
     timeline.write_file("open.parquet", open_one)
     timeline.write_file("foreign.parquet", timeline.foreign_commit(), ours=False)
     timeline.now_ms += 999
-    assert table.sweep(grace_ms=1_000) == 0
+    assert table.sweep(grace_ms=1_000).removed == 0
     timeline.now_ms += 1
-    assert table.sweep(grace_ms=1_000) == 2
+    assert table.sweep(grace_ms=1_000).removed == 2
     assert sorted(timeline.files) == ["foreign.parquet", "open.parquet", "t1.parquet"]
 
 

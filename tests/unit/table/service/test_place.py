@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from table.service.place import NOTE, NOTE_BYTES_MAX, Place
+from table.service.place import NOTE, NOTE_BYTES_MAX, Place, has_commits
 from table.store.local import LocalStore
 
 
@@ -68,3 +68,19 @@ def test_the_note_appears_whole_and_can_be_read_by_other_users_drivers(tmp_path:
     started(tmp_path, "a")
     assert [path.name.startswith(NOTE) for path in tmp_path.iterdir()] == [True]
     assert note(tmp_path).stat().st_mode & 0o777 == 0o644
+
+
+def test_commits_that_a_run_has_noted_are_known_to_all_later_runs(tmp_path: Path) -> None:
+    first, store = started(tmp_path, "a"), LocalStore(tmp_path)
+    assert not has_commits(store, "p")
+    first.note_commits()
+    assert has_commits(store, "p") and not has_commits(store, "q")
+    started(tmp_path, "b")
+    later = started(tmp_path, "c")
+    assert has_commits(store, "p") and later.taken_by() == ""
+
+
+def test_a_run_that_was_superseded_does_not_take_the_place_back_to_note_its_commits(tmp_path: Path) -> None:
+    older, newer = started(tmp_path, "a"), started(tmp_path, "b")
+    older.note_commits()
+    assert newer.taken_by() == ""

@@ -139,6 +139,7 @@ class Driver:
         rows_are_records: bool = True,
         rejects_max: int | None = None,
         mark_rule: MarkRule | None = None,
+        earlier_commits: str = "",
     ) -> None:
         self.clock = Clock()
         self.step: Callable[[Interruption], None] = lambda _step: None
@@ -159,6 +160,7 @@ class Driver:
             objection=self.objection,
             ordered=self.said.append,
             mark_rule=mark_rule,
+            earlier_commits=lambda _facts: earlier_commits,
         )
         self.server: RunningServer = serve(self.service, token=TOKEN)
         self.client = TableClient(self.server.address, TOKEN, deadlines=deadlines)
@@ -345,6 +347,34 @@ def test_genesis_resolves_starting_offsets_once(make: Make, topics: Topics) -> N
     assert make(starting_offsets="latest").lead().committed == {P0: 1_000, P1: 1_000}
     topics.stop = {P0: 2_000, P1: 2_000}
     assert make(run="run-2", starting_offsets="latest").lead(epoch=2).committed == {P0: 1_000, P1: 1_000}
+
+
+GROUP = "consumer group p has committed offsets (events:0=7)"
+
+
+def test_a_pipeline_that_has_committed_before_does_not_begin_by_itself(
+    make: Make, timeline: MemoryTimeline
+) -> None:
+    """A part of the timeline is lost: records would be read twice, or skipped."""
+    answer = make(earlier_commits=GROUP).lead()
+    assert answer.result is Result.HALTED and not timeline.instants
+    assert GROUP in answer.reason
+    assert "lockstep offsets -c … --set 'events:*=earliest' --execute --reason TEXT" in answer.reason
+    assert make(run="run-2").lead().result is Result.OK
+    assert make(run="run-3", earlier_commits=GROUP).lead(epoch=2).result is Result.OK, "it has commits"
+
+
+def test_a_table_that_has_lost_commits_halts_a_run_before_it_commits(
+    make: Make, timeline: MemoryTimeline
+) -> None:
+    driver = make()
+    instant = driver.table.begin(run="run-0", transaction="t0")
+    timeline.write_file("a.parquet", instant)
+    timeline.instants.clear()
+    answer = driver.lead()
+    assert answer.result is Result.HALTED and not timeline.completed
+    assert "the timeline does not know the instant of a.parquet" in answer.reason
+    assert "Restore .hoodie/timeline" in answer.reason
 
 
 def test_whoever_loses_the_race_for_genesis_takes_the_winners(make: Make, timeline: MemoryTimeline) -> None:
@@ -1471,7 +1501,7 @@ def test_the_sweep_takes_its_turn_on_the_tables_thread(driver: Driver, timeline:
     driver.client.abort(1, "t1", begun.instant, "x", Fault.NONE)
     timeline.write_file("late.parquet", begun.instant)
     timeline.now_ms += 5_000
-    assert driver.service.sweep(grace_ms=5_000, timeout_s=WAIT_S) == 1
+    assert driver.service.sweep(grace_ms=5_000, timeout_s=WAIT_S).removed == 1
     assert not timeline.files
 
 

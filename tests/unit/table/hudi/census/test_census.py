@@ -21,7 +21,7 @@ from table.port import TableSpec
 from table.schema import parse_ddl
 from table.store.local import LocalStore
 from tests.hudi_avro import COMMIT, REPLACE, avro
-from tests.unit.table.hudi.reader.test_timeline import Table, time
+from tests.timeline_files import Table, time
 
 DDL = "id STRING NOT NULL, amount INT"
 TOKEN = "0-1-2"

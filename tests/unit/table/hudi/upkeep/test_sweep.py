@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Iterator
+import time
+from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
@@ -12,7 +13,7 @@ import pytest
 
 from table.hudi.files.base_file import file_name, new_file_id
 from table.hudi.upkeep.candidates import MARKERS
-from table.hudi.upkeep.plans import BEGUN
+from table.hudi.upkeep.plans import BEGUN, NOTES
 from table.hudi.upkeep.sweep import ARCHIVE_LOOKUPS_MAX, Sweeper
 from table.memory.store import MemoryStore
 from table.store.port import Capabilities, Upload
@@ -26,7 +27,8 @@ class Objects(MemoryStore):
 
     def __init__(self) -> None:
         super().__init__(
-            capabilities=Capabilities(dates=True, folders=False, hides=True, remote=True, syncs=False)
+            clock_s=time.time,
+            capabilities=Capabilities(dates=True, folders=False, hides=True, remote=True, syncs=False),
         )
         self.begun: list[Upload] = []
         self.kept: set[str] = set()
@@ -50,6 +52,7 @@ class Told:
     open: set[str] = field(default_factory=lambda: {OPEN})
     active: dict[str, set[str]] = field(default_factory=dict)
     archive: dict[str, set[str]] = field(default_factory=dict)
+    rollbacks: set[str] = field(default_factory=lambda: {GONE})
     lookups: int = 0
     asked_as_ours: set[str] = field(default_factory=set)
 
@@ -60,10 +63,15 @@ class Told:
         self.asked_as_ours |= {instant} if carried_out else set()
         return self.active.get(instant)
 
-    def named_in_archive(self, instant: str, *, carried_out: bool) -> Container[str]:
-        self.asked_as_ours |= {instant} if carried_out else set()
-        self.lookups += 1
-        return self.archive.get(instant, ())
+    def named_in_archive(
+        self, instants: Collection[str], carried_out: Container[str]
+    ) -> Mapping[str, Container[str]]:
+        self.asked_as_ours |= {one for one in instants if one in carried_out and one in self.archive}
+        self.lookups += len(instants)
+        return {one: self.archive[one] for one in instants if one in self.archive}
+
+    def rolled_back(self, instants: Collection[str]) -> Collection[str]:
+        return self.rollbacks & set(instants)
 
 
 def hold(store: MemoryStore, instant: str, number: int = 1) -> str:
@@ -76,13 +84,81 @@ def sweeper(store: Objects, told: Told) -> Sweeper:
     return Sweeper(store, told, lambda: False, clock_s=lambda: NOW_S)
 
 
-def test_what_neither_timeline_names_goes_and_what_is_open_stays() -> None:
+def test_files_that_no_commit_lists_are_removed_and_files_of_open_instants_stay() -> None:
     store, told = Objects(), Told()
     named, archived, opened = hold(store, DONE), hold(store, ARCHIVED), hold(store, OPEN)
     orphans = [hold(store, DONE, 2), hold(store, ARCHIVED, 2), hold(store, GONE)]
     told.active[DONE], told.archive[ARCHIVED] = {named}, {archived}
-    assert sweeper(store, told).sweep(0) == len(orphans)
+    assert sweeper(store, told).sweep(0).removed == len(orphans)
     assert sorted(store.names()) == sorted([named, archived, opened])
+
+
+def test_files_of_an_instant_that_the_timeline_does_not_know_stay_until_it_does() -> None:
+    """Its archive may be lost: a copy without it, a lifecycle rule, a restore."""
+    store, told = Objects(), Told(rollbacks=set())
+    kept = hold(store, GONE)
+    sweeps = sweeper(store, told)
+    for _ in range(2):
+        report = sweeps.sweep(0)
+        assert report.removed == 0 and [one.path for one in report.unknown] == [kept]
+        assert "1 files of 1 instants are kept: the timeline has neither" in report.alarm
+        assert kept in report.alarm
+    told.archive[GONE] = {kept}
+    report = sweeps.sweep(0)
+    assert (report.removed, report.alarm, store.names()) == (0, "", [kept])
+
+
+def test_files_for_a_plan_of_ours_that_the_timeline_does_not_know_stay() -> None:
+    """Hudi carries a plan out again under the same instant: its rollback proves nothing of its files."""
+    store, told = Objects(), Told()
+    store.make_folder(BEGUN)
+    store.put(f"{BEGUN}/{GONE}", b"compaction")
+    kept = copy_of(store, GONE, 1)
+    report = sweeper(store, told).sweep(0)
+    assert report.removed == 0 and [one.path for one in report.unknown] == [kept]
+
+
+def test_files_for_a_plan_that_a_driver_has_removed_go() -> None:
+    store, told = Objects(), Told(rollbacks=set())
+    store.make_folder(NOTES)
+    store.put(f"{NOTES}/{GONE}", b"")
+    late = copy_of(store, GONE, 1)
+    assert sweeper(store, told).sweep(0).removed == 1 and store.stat(late) is None
+
+
+@pytest.mark.parametrize(
+    ("orphans", "others", "removed"),
+    [(10, 0, 10), (11, 0, 0), (11, 1_088, 0), (11, 1_089, 11)],
+)
+def test_a_sweep_removes_ten_files_or_its_share_of_all_or_none(
+    orphans: int, others: int, removed: int
+) -> None:
+    store, told = Objects(), Told(active={DONE: set()})
+    for number in range(orphans):
+        hold(store, DONE, number)
+    for number in range(others):
+        store.put(f"{number}.parquet", b"rows")
+    sweeps = Sweeper(store, told, lambda: False, share=0.01, clock_s=lambda: NOW_S)
+    assert sweeps.look(0).limited == (not removed)
+    for _ in range(2):
+        report = sweeps.sweep(0)
+        assert report.removed == removed
+        assert ("The sweep removed nothing" in report.alarm) == (not removed)
+        if removed:
+            break
+    left = sweeps.sweep(0, limit=False)
+    assert left.removed == orphans - removed and len(store.names()) == others
+
+
+def test_instants_that_the_timeline_does_not_know_keep_no_other_from_being_looked_up() -> None:
+    store, told = Objects(), Told(rollbacks=set())
+    for minute in range(ARCHIVE_LOOKUPS_MAX):
+        hold(store, f"20261122{minute // 60:02}{minute % 60:02}30000", minute)
+    orphan = hold(store, "20261121000000000", 2_000)
+    told.rollbacks.add("20261121000000000")
+    sweeps = sweeper(store, told)
+    assert sweeps.sweep(0).removed == 0
+    assert sweeps.sweep(0).removed == 1 and store.stat(orphan) is None
 
 
 def copy_of(store: MemoryStore, instant: str, number: int) -> str:
@@ -104,11 +180,11 @@ def test_copies_that_come_late_for_a_clustering_of_ours_go_and_those_for_other_w
     late = [copy_of(store, DONE, 5), copy_of(store, ARCHIVED, 6)]
     told.active[DONE], told.archive[ARCHIVED] = {named}, {archived}
     sweeps = sweeper(store, told)
-    assert sweeps.sweep(0) == len(late)
+    assert sweeps.sweep(0).removed == len(late)
     assert set(store.names()) == {".hoodie", named, archived, others, opened}
     assert told.asked_as_ours == {ARCHIVED, DONE}
     again = copy_of(store, DONE, 5)
-    assert sweeps.sweep(0) == 1 and store.stat(again) is None
+    assert sweeps.sweep(0).removed == 1 and store.stat(again) is None
 
 
 def test_markers_that_hudi_has_left_of_an_instant_that_is_complete_go_and_those_of_an_open_one_stay() -> None:
@@ -117,7 +193,7 @@ def test_markers_that_hudi_has_left_of_an_instant_that_is_complete_go_and_those_
     for marker in left:
         store.make_folder(marker.rpartition("/")[0])
         store.put(marker, b"")
-    assert sweeper(store, told).sweep(grace_ms=0) == 0
+    assert sweeper(store, told).sweep(grace_ms=0).removed == 0
     assert [store.stat(marker) is not None for marker in left] == [False, True]
 
 
@@ -138,16 +214,18 @@ def test_a_file_that_may_not_be_removed_keeps_no_other_and_is_tried_again(
     kept, other = hold(store, GONE), hold(store, GONE, 2)
     store.kept.add(kept)
     with caplog.at_level(logging.WARNING):
-        assert sweeps.sweep(0) == 1 and store.stat(other) is None
+        assert sweeps.sweep(0).removed == 1 and store.stat(other) is None
     assert "could not be removed" in caplog.text and kept in caplog.text
     store.kept.clear()
-    assert sweeps.sweep(0) == 1 and store.names() == []
+    assert sweeps.sweep(0).removed == 1 and store.names() == []
 
 
 def test_the_archive_is_asked_for_so_many_instants_in_a_sweep_and_the_rest_in_the_next() -> None:
     store, told = Objects(), Told()
     for minute in range(ARCHIVE_LOOKUPS_MAX + 5):
-        hold(store, f"20261122{minute // 60:02}{minute % 60:02}00000", minute)
+        instant = f"20261122{minute // 60:02}{minute % 60:02}00000"
+        told.rollbacks.add(instant)
+        hold(store, instant, minute)
     sweeps = sweeper(store, told)
-    assert sweeps.sweep(0) == told.lookups == ARCHIVE_LOOKUPS_MAX
-    assert sweeps.sweep(0) == 5
+    assert sweeps.sweep(0).removed == told.lookups == ARCHIVE_LOOKUPS_MAX
+    assert sweeps.sweep(0).removed == 5
