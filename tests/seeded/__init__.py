@@ -14,6 +14,7 @@ import traceback
 from typing import Final
 
 from tests.seeded import (
+    absence,
     clocks,
     files,
     letters,
@@ -31,6 +32,7 @@ from tests.seeded.base import NAME, Bug, Note, note, put_in
 
 _ALL: tuple[Bug, ...] = (
     *clocks.BUGS,
+    *absence.BUGS,
     *locks.BUGS,
     *others.BUGS,
     *files.BUGS,

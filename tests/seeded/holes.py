@@ -9,6 +9,7 @@ class Hole(StrEnum):
     CLOCK = "A clock that goes back, or an hour that comes twice, makes the newest commit look old."
     LOCK = "By a clock, or by standing still, two are in the table lock at once, or one for ever."
     OTHERS = "What others do to the table is not seen, or what is theirs is taken from them."
+    ABSENCE = "A record that is missing is taken for a proof: files are deleted, or records are read again."
     FILES = "A commit names files that are not there or are not what was reported."
     SHORT = "What the JVM did not say to its end is taken for all that there is."
     UNDER_HANDS = "Files are taken away under a worker's hands, and others are blamed."
