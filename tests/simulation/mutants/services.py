@@ -16,6 +16,7 @@ from participant.rounds import Rounds
 from table.checks import CommitPlan, assemble
 from table.memory.table import Interruption, MemoryTable
 from table.memory.timeline import InstantPhase, StoredFile
+from table.orphans import NOT_LISTED
 from table.port import Commit
 from table.service.answering import answers
 from table.service.calls import Answer, Fault, Result
@@ -259,15 +260,15 @@ class NewestByCompletion(MemoryTable):
 class SweepTakesOpenFiles(MemoryTable):
     """The sweep removes every file that no commit names, those of an open transaction among them."""
 
-    def _is_orphan(self, file: StoredFile, grace_ms: int) -> bool:
+    def _proof(self, file: StoredFile, grace_ms: int) -> str:
         instant = self.timeline.instants.get(file.instant)
         if (
             instant is not None
             and instant.phase is InstantPhase.INFLIGHT
             and instant.pipeline == self.pipeline
         ):
-            return True
-        return super()._is_orphan(file, grace_ms)
+            return NOT_LISTED
+        return super()._proof(file, grace_ms)
 
 
 class _SameSource:
