@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ METADATA_ACTIONS = frozenset({"commit", "deltacommit", "replacecommit"})
 """Actions whose metadata is a commit's. The others (clean, rollback, savepoint …) are listed without it."""
 ATTEMPTS = 5
 ROWS_PER_BATCH = 64
+_MANIFEST = re.compile(r"manifest_(\d+)", re.ASCII)
 COLUMNS = ("instantTime", "completionTime", "action", "metadata")
 
 
@@ -97,13 +99,9 @@ class ArchivedTimeline:
 
     def _files(self) -> list[str]:
         """Return the file names of the newest manifest, the file with the newest instant first."""
-        try:
-            version = self._read("_version_").decode("ascii").strip()
-        except FileNotFoundError:
-            return []  # nothing has been archived yet
-        except ValueError as error:
-            raise unavailable(self._store, self._folder, error) from error
-        manifest = f"manifest_{version}"
+        manifest = self._manifest()
+        if not manifest:
+            return []
         try:
             listed = json.loads(self._read(manifest))["files"]
             return sorted((str(entry["fileName"]) for entry in listed), key=_last_of, reverse=True)
@@ -111,6 +109,29 @@ class ArchivedTimeline:
             raise
         except UNREADABLE as error:
             raise unavailable(self._store, posixpath.join(self._folder, manifest), error) from error
+
+    def _manifest(self) -> str:
+        """Return the name of the newest manifest, empty if nothing has been archived.
+
+        Without `_version_`, or with an empty one, it is the manifest of the highest version, as for Hudi
+        (`LSMTimeline.latestSnapshotVersion`).
+        """
+        try:
+            version = self._read("_version_").decode("ascii").strip()
+        except FileNotFoundError:
+            version = ""
+        except ValueError as error:
+            raise unavailable(self._store, self._folder, error) from error
+        if version:
+            return f"manifest_{version}"
+        try:
+            names = self._store.names(self._folder)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise unavailable(self._store, self._folder, error) from error
+        versions = [int(match[1]) for name in names if (match := _MANIFEST.fullmatch(name))]
+        return f"manifest_{max(versions)}" if versions else ""
 
     def _entries(self, name: str) -> list[ArchivedInstant]:
         path = posixpath.join(self._folder, name)

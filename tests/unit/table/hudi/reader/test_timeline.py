@@ -261,3 +261,17 @@ def test_an_instants_time_is_of_the_tables_zone(tmp_path: Path) -> None:
     table = Table(tmp_path / "t", **{"hoodie.table.timeline.timezone": "UTC"})
     assert Timeline(table.base).time_ms("20260101000001234") == 1_767_225_601_234
     assert Timeline(table.base).time_ms("20260101000001") == 1_767_225_601_000
+
+
+@pytest.mark.parametrize("version", [None, b"", b" \n"])
+def test_an_archive_without_its_version_file_is_read_by_the_newest_manifest_as_hudi_does(
+    table: Table, version: bytes | None
+) -> None:
+    entry = (time(1), time(2), "commit", committed(state(10)))
+    name = f"{time(1)}_{time(1)}_0.parquet"
+    table.archive(9, {})
+    table.archive(10, {name: [entry]})
+    path = table.history / "_version_"
+    path.unlink() if version is None else path.write_bytes(version)
+    newest = Timeline(table.base).newest("p")
+    assert newest is not None and newest.offsets == {P0: 10}
