@@ -100,7 +100,7 @@ def test_the_same_schedule_goes_the_same_way() -> None:
 SELDOM = frozenset({"delete plan", "delete rollback", "delete completed"})
 """Where a completion has landed at one certain moment only."""
 NOTES = {"list .hoodie/.lockstep/begun", "list .hoodie/.lockstep/taken_away"}
-UNNAMED = frozenset({*NOTES, "read rollback"})
+UNNAMED = frozenset({*NOTES, "read rollback", "read rolled back"})
 """At which nothing strikes."""
 
 

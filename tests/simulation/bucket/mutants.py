@@ -6,7 +6,7 @@ Each replaces a rule of production's, or of what stands for Hudi or the store, a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -186,8 +186,8 @@ class AbortsNothing(Sweeper):
 
 
 class ByItsOwnClock(Sweeper):
-    """What is old by this machine's clock is over, whatever the timeline says. With it goes the look at the
-    files of a commit, which would refuse it.
+    """What is old by this machine's clock is over, and was rolled back, whatever the timeline says. With it
+    goes the look at the files of a commit, which would refuse it.
     """
 
     OLD_MS = 50
@@ -210,7 +210,9 @@ class _Recent:
         self._old_ms = old_ms
         self.named = timelines.named
         self.named_in_archive = timelines.named_in_archive
-        self.rolled_back = timelines.rolled_back
+
+    def rolled_back(self, instants: Collection[str]) -> Collection[str]:
+        return instants
 
     def pending(self) -> Container[str]:
         since = timeline.spelled(round(1_000 * self._clock_s()) - self._old_ms)
