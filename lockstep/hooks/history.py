@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from threading import Lock
 
 from lockstep.hooks.commits import Commit, Mark, commit_of
+from table.chain import continues
 from table.errors import TableError
 from table.port import TableReader
 from table.state import StateError, TableState
 
 log = logging.getLogger("lockstep.hooks")
 
-DATA, ADMISSION = "data", "admission"
-"""Kinds of commits that begin where the one before ended."""
 GAP_LOOKS_MAX = 30
 """So often a gap between two commits is read again. Then it is taken for what the timeline has lost."""
 GAPS_MAX = 10_000
@@ -169,7 +168,7 @@ class History:
             state = instant.state
             if state is None or state.pipeline != self._pipeline:
                 continue
-            if later is not None and not _goes_on(state, later):
+            if later is not None and not continues(state, later):
                 lacks = self._gaps.met(state.instant, later.instant)
                 missing = missing or lacks
             later = state
@@ -178,18 +177,6 @@ class History:
             yield commit_of(instant, state, completed_ms=reader.time_ms(instant.completed))
         if missing:
             raise Unreadable(f"{missing} now")
-
-
-def _goes_on(state: TableState, later: TableState) -> bool:
-    """Whether no commit is missing between them, as far as the later one tells."""
-    if later.kind not in (DATA, ADMISSION):
-        return True  # an operator moves offsets to wherever he wants
-    before, after = state.offsets, later.offsets
-    read = {one.partition: one for one in later.ranges}
-    return all(
-        read[one].start == before.get(one, 0) if one in read else before[one] == after.get(one, before[one])
-        for one in {*read, *before}
-    )
 
 
 def _first(commits: list[Commit], count_max: int, bytes_max: int) -> list[Commit]:
