@@ -12,6 +12,7 @@ from lockstep.hooks.commits import Mark
 from lockstep.hooks.history import GAP_LOOKS_MAX, Gaps, History, Unreadable
 from table.instants import Instant
 from table.memory.reader import MemoryTableReader
+from table.watermark import Watermark
 from tests.unit.lockstep.hooks.memory_table import PIPELINE, Committed
 
 START, END = Mark(0, 0, ""), Mark(1_000, 0, "")
@@ -147,6 +148,24 @@ def test_commits_that_do_not_come_back_are_not_waited_for_without_an_end(
         found = history.after(marks[0], marks[-1], **MANY)
         assert [one.mark for one in found] == [marks[1], marks[2], *marks[4:]]
     assert caplog.text.count("are not told") == 1
+
+
+def test_stretches_of_commits_that_the_timeline_has_lost_are_reported_by_the_commit_after_them(
+    table: Committed,
+) -> None:
+    marks = [
+        Mark.of(table.commit(watermark=Watermark(of=of, at_ms=at, before_ms=at - 1)))
+        for at, of in enumerate(["at", "at", "at", "at", "at", "at", "other", "other"])
+    ]
+    reader = Archiving(table.timeline, "memory:/events")
+    reader.gone = frozenset({"t2", "t3", "t6"})
+    history = History(lambda: reader, PIPELINE)
+    for _ in range(GAP_LOOKS_MAX):
+        with pytest.raises(Unreadable):
+            history.after(marks[0], marks[-1], **MANY)
+    found = history.after(marks[0], marks[-1], **MANY)
+    told = {one.mark: (one.watermark_before_ms, one.watermark_ms) for one in found}
+    assert told == {marks[1]: (0, 1), marks[4]: (1, 4), marks[5]: (4, 5), marks[7]: (6, 7)}
 
 
 def test_each_gap_is_waited_for_by_itself(table: Committed, caplog: pytest.LogCaptureFixture) -> None:
