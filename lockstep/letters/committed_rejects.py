@@ -7,8 +7,9 @@ letter alone therefore proves nothing. The table's commits do:
 * a range of a commit covers the record's offset, and
 * the commit lists the offset as a reject, or
 * the commit lists only some of its rejects (`REJECTS_LISTED_MAX`), and the dead-letter topics hold letters of
-  exactly as many records in its ranges as it counts. Each reject has a letter before its commit, so that an
-  equal count means the same records.
+  exactly as many records in its ranges as it counts: all letters, or those that the commit's run wrote. A
+  worker of that run writes a letter of each reject before the commit, so that an equal count means the same
+  records.
 
 An operator may move offsets back, so that several commits cover one offset. A record that any of them did not
 reject is a row.
@@ -55,8 +56,11 @@ class _Rejects:
     listed: dict[SourcePartition, array[int]]
     """Offsets, ascending."""
     listed_count: int
+    run: str = ""
     letters: set[bytes] = field(default_factory=set)
     """Identities of letters whose records the commit covers; only where it does not list all its rejects."""
+    letters_of_run: set[bytes] = field(default_factory=set)
+    """Those of them that the commit's run wrote."""
 
     @property
     def is_complete(self) -> bool:
@@ -70,8 +74,12 @@ class _Rejects:
                 return Standing.REJECTED
         if self.is_complete:
             return Standing.ROW
-        is_counted = letter.identity in self.letters and len(self.letters) == self.count
-        return Standing.REJECTED if is_counted else Standing.UNDECIDED
+        for counted in (self.letters_of_run, self.letters):
+            if len(counted) == self.count:
+                if letter.identity in counted:
+                    return Standing.REJECTED
+                return Standing.ROW if letter.identity in self.letters else Standing.UNDECIDED
+        return Standing.UNDECIDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +189,12 @@ class CommittedRejects:
         """Count a letter of the dead-letter topics, whether it is to be sent or not."""
         for span in self._covering(letter):
             rejects = span.rejects
-            if rejects is None or rejects.is_complete or letter.identity in rejects.letters:
+            if rejects is None or rejects.is_complete:
+                continue
+            identity = letter.identity
+            if letter.run == rejects.run and letter.run:
+                rejects.letters_of_run.add(identity)
+            if identity in rejects.letters:
                 continue
             self._counted += 1
             if self._counted > COUNTED_MAX:
@@ -189,7 +202,7 @@ class CommittedRejects:
                     f"More than {COUNTED_MAX:,} dead letters belong to commits that do not list all their "
                     "rejects: they do not fit into memory, and none of them can be proved to be a reject."
                 )
-            rejects.letters.add(letter.identity)
+            rejects.letters.add(identity)
 
     def standing(self, letter: Letter) -> Standing:
         found = {
@@ -233,4 +246,4 @@ def _rejects(state: TableState) -> _Rejects | None:
     for one in state.rejects:
         by_partition.setdefault(one.partition, []).append(one.offset)
     listed = {partition: array("q", sorted(offsets)) for partition, offsets in by_partition.items()}
-    return _Rejects(count=count, listed=listed, listed_count=len(state.rejects))
+    return _Rejects(count=count, listed=listed, listed_count=len(state.rejects), run=state.run)

@@ -78,9 +78,10 @@ class Commits:
         return found
 
 
-def at(partition: SourcePartition, offset: int, hour: float = 1.0) -> Letter:
+def at(partition: SourcePartition, offset: int, hour: float = 1.0, *, run: str = "") -> Letter:
     return letter(
         offset,
+        run=run,
         partition=partition,
         timestamp_ms=offset,
         place=Place(partition=DEAD, offset=offset, time_ms=int(hour * HOUR_MS)),
@@ -148,6 +149,18 @@ def test_more_letters_than_a_commit_counted_prove_nothing_beyond_its_list() -> N
     found = commits.rejects([*(at(*one) for one in bad), aborted])
     assert [found.standing(at(*one)) for one in bad] == [Standing.REJECTED] * 2 + [Standing.UNDECIDED] * 4
     assert found.standing(aborted) is Standing.UNDECIDED
+
+
+def test_rejects_beyond_the_list_are_proved_by_as_many_letters_of_the_commits_own_run() -> None:
+    """Another run has set more of these records aside, and was aborted; the commit's run made them rows."""
+    bad = [(P0, offset) for offset in range(3, 9)]
+    commits = Commits().begin().commit({P0: 10}, bad, listed_max=2)
+    aborted = [at(P0, offset, run="aborted") for offset in range(10)]
+    found = commits.rejects([*aborted, *(at(*one, run="r") for one in bad)])
+    standings = [found.standing(one) for one in aborted]
+    assert standings == [Standing.ROW] * 3 + [Standing.REJECTED] * 6 + [Standing.ROW]
+    unnamed = commits.rejects([*aborted, *(at(*one) for one in bad)])
+    assert unnamed.standing(aborted[8]) is Standing.UNDECIDED
 
 
 def test_letters_that_the_topic_has_lost_leave_the_others_unproved() -> None:
@@ -218,9 +231,14 @@ HISTORIES = st.lists(
 )
 
 
-@given(history=HISTORIES, listed_max=st.sampled_from([0, 1, 2, 100]), lost=st.booleans())
+@given(
+    history=HISTORIES,
+    listed_max=st.sampled_from([0, 1, 2, 100]),
+    lost=st.booleans(),
+    named=st.booleans(),
+)
 def test_no_history_lets_a_record_be_replayed_that_is_a_row(
-    history: list[Transaction | int], listed_max: int, lost: bool
+    history: list[Transaction | int], listed_max: int, lost: bool, named: bool
 ) -> None:
     """Transactions commit or abort, and an operator moves the offset back and forth."""
     commits = Commits().begin({P0: 0})
@@ -234,9 +252,10 @@ def test_no_history_lets_a_record_be_replayed_that_is_a_row(
             commits.move({P0: offset})
             continue
         is_committed, count, bad = step
+        run = "r" if is_committed else "aborted"
         offsets = range(offset, offset + count)
         rejects = [one for place, one in enumerate(offsets) if place in bad]
-        letters += [at(P0, one) for one in rejects]
+        letters += [at(P0, one, run=run if named else "") for one in rejects]
         if is_committed:
             offset += count
             commits.commit({P0: offset}, [(P0, one) for one in rejects], listed_max=listed_max)
