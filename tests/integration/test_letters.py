@@ -406,8 +406,8 @@ def test_a_replay_is_refused_while_another_group_reads_the_topic_unless_it_is_na
                 consumer.poll(0.2)
         outcome = Outcome(replay=True)
         assert len(list(walk(config, outcome).planned(How()))) == 2
-        [warning] = outcome.warnings
-        assert group in warning and f"--other-group {group}" in warning
+        assert len(outcome.warnings) == 1
+        assert group in outcome.warnings[0] and f"--other-group {group}" in outcome.warnings[0]
         with pytest.raises(Failed, match=rf"Other consumer groups read .*{group}.*Nothing was sent"):
             replayed(config)
         assert held_by(kafka, topic) == []
