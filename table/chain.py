@@ -15,6 +15,9 @@ from table.state import TableState
 
 Place = tuple[int, int]
 
+DATA, ADMISSION = "data", "admission"
+"""Kinds of commits that begin where the commit before them ended."""
+
 FOLD = timedelta(hours=2)
 """More than comes twice where summer time ends."""
 _SECONDS = "%Y%m%d%H%M%S"
@@ -40,6 +43,21 @@ def newest_of(states: Iterable[TableState]) -> TableState | None:
     Of several at one place, whose offsets are the same, the one that was requested last.
     """
     return max(states, key=lambda state: (place(state), state.instant), default=None)
+
+
+def continues(state: TableState, later: TableState) -> bool:
+    """Whether no commit is missing between these two, as far as the later one shows.
+
+    An operator's commit may move offsets anywhere, and shows nothing.
+    """
+    if later.kind not in (DATA, ADMISSION):
+        return True
+    before, after = state.offsets, later.offsets
+    read = {one.partition: one for one in later.ranges}
+    return all(
+        read[one].start == before.get(one, 0) if one in read else before[one] == after.get(one, before[one])
+        for one in {*read, *before}
+    )
 
 
 def does_not_follow(newest: TableState, state: TableState) -> str:

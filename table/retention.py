@@ -3,7 +3,8 @@
 A value is a time as a pattern of `table.partitioners.patterns` has it: `yyyy-MM-dd`, `yyyyMMddHH`,
 `yyyy/M/d`. It stands for all of its year, month, day, hour, minute or second, and its table partition is past
 its time once the end of that is older than the retention. What is no such value (null, a name, a date that
-there is not) never is.
+there is not) never is. If the clock of its zone shows a value twice, as where summer time ends, the value
+stands for both, and is over after the second.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from table.partitioners.patterns import Pattern, PatternError, pattern
 DATE_PATTERN: Final = "yyyy-MM-dd"
 """Of a DATE, and what texts are read by where nothing else is said."""
 
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND: Final = timedelta(milliseconds=1)
 _ORDER: Final = ("year", "month", "day", "hour", "minute", "second")
 
 
@@ -45,7 +48,10 @@ class Ages:
         object.__setattr__(self, "_read", re.compile(_regex(self.pattern)))
 
     def end_ms(self, value: str) -> int | None:
-        """When what it stands for is over, in milliseconds since 1970; None where it is no such time."""
+        """Return when the time that a value stands for is over, never before; None where it is no such time.
+
+        Milliseconds since 1970.
+        """
         found = self._read.fullmatch(value)
         if found is None:
             return None
@@ -61,11 +67,18 @@ class Ages:
                 parts.get("hour", 0),
                 parts.get("minute", 0),
                 parts.get("second", 0),
-                tzinfo=self.zone,
             )
-            return int(self._next(moment, len(parts)).timestamp()) * 1_000
+            return self._latest_ms(self._next(moment, len(parts)) - datetime.resolution)
         except (ValueError, OverflowError):
             return None
+
+    def _latest_ms(self, last: datetime) -> int:
+        """Return the end of this moment of the zone's clock, of the later one where the clock shows it twice.
+
+        A moment that the clock skips is taken by the offset that makes it later.
+        """
+        latest = max(last.replace(tzinfo=self.zone, fold=fold) - EPOCH for fold in (0, 1))
+        return -(-(latest + datetime.resolution) // MILLISECOND)
 
     def _next(self, moment: datetime, parts: int) -> datetime:
         """The first moment, by the clock of the zone, after what begins here."""

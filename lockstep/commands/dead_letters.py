@@ -56,6 +56,13 @@ SCHEMA_BYTES_MAX = 1_000_000
 )
 @click.option("--execute", is_flag=True, help="Do what the dry run shows.")
 @click.option("--why", default="", metavar="TEXT", help="Why they go back; kept with your name.")
+@click.option(
+    "--other-group",
+    "other_groups",
+    multiple=True,
+    metavar="GROUP",
+    help="Replay: this other consumer group may receive the records again; may be repeated.",
+)
 @click.option("--by-key", is_flag=True, help="Replay: let the key choose the source partition anew.")
 @click.option("--new-time", is_flag=True, help="Replay: with the time of now in place of their own.")
 @standard_options
@@ -75,6 +82,7 @@ def command(
     replay: bool,
     execute: bool,
     why: str,
+    other_groups: tuple[str, ...],
     by_key: bool,
     new_time: bool,
 ) -> int:
@@ -86,9 +94,11 @@ def command(
     With --replay: what would go back to its source topic, with its own key, value, headers and time, to its
     own source partition. Nothing is sent without --execute. What was sent is marked in the same transaction
     of Kafka's, on the topic `<dead-letter topic>.replayed`: each letter goes back once at most, also where
-    this command is killed and run again.
+    this command is killed and run again. Only records that a commit of the table counts as rejects go back.
     """
-    _refuse_odd(replay, execute=execute, why=why, follow=follow, schema=schema, how=by_key or new_time)
+    how = How(by_key=by_key, new_time=new_time)
+    only_replay = by_key or new_time or bool(other_groups)
+    _refuse_odd(replay, execute=execute, why=why, follow=follow, schema=schema, only_replay=only_replay)
     if schema:
         sets = (*sets, f"record.schema={_ddl(schema)}")
     config = load(config_path, sets=sets)
@@ -99,14 +109,19 @@ def command(
         since_ms=parse_since(since, wall_ms()) if since else None,
     )
     limit = limit if limit is not None or follow else LIMIT
-    asked = Asked(choice=choice, limit=limit, with_sent_back=with_sent_back and not replay, mended=mended)
+    asked = Asked(
+        choice=choice,
+        limit=limit,
+        with_sent_back=with_sent_back and not replay,
+        mended=mended,
+        known_groups=frozenset(other_groups),
+    )
     outcome = Outcome(replay=replay, executed=execute, limit=limit)
     if not config.record.ddl:
         from lockstep.columns import with_columns
 
         config = with_columns(config)
     walk = Walk(config, checked_kafka(config), asked, outcome)
-    how = How(by_key=by_key, new_time=new_time)
     try:
         if execute:
             by = By(pipeline=config.pipeline.id, operator=operator(), why=why.strip()[:REASON_CHARS_MAX])
@@ -120,9 +135,14 @@ def command(
     return EXIT_FAILED if execute and outcome.not_sent else EXIT_WELL
 
 
-def _refuse_odd(replay: bool, *, execute: bool, why: str, follow: bool, schema: str, how: bool) -> None:
-    if (execute or how) and not replay:
-        raise ConfigError("--execute, --by-key and --new-time are of --replay, which is not asked for")
+def _refuse_odd(
+    replay: bool, *, execute: bool, why: str, follow: bool, schema: str, only_replay: bool
+) -> None:
+    if (execute or only_replay) and not replay:
+        raise ConfigError(
+            "--execute, --by-key, --new-time and --other-group belong to --replay: add --replay, or leave "
+            "them out"
+        )
     if replay and follow:
         raise ConfigError("--replay sends what is there, and does not go on: leave --follow out")
     if execute and schema:

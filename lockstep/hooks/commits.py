@@ -11,11 +11,14 @@ from lockstep.hooks.stretches import completed
 from table import chain
 from table.instants import Instant
 from table.state import TableState
+from table.watermark import Watermark
 
 MESSAGE_VERSION = 1
 """Of the JSON below. Names are added under the same version, and never change their meaning."""
 MESSAGE_BYTES_MAX = 900_000
 """Below what a topic takes that nobody has set up. A message that would be larger comes without ranges."""
+STRETCHES_LISTED_MAX = 1_000
+"""Stretches that one message lists, the newest. Its other fields say that there are more, and which."""
 RANGE_BYTES = 256
 COMMIT_BYTES = 1_024
 """What they take in memory, about."""
@@ -68,7 +71,7 @@ class Commit:
     """By what its watermark is declared; empty where it has none."""
     watermark_ms: int | None = None
     watermark_before_ms: int | None = None
-    """That of the commit before it."""
+    """That of the commit before it, or of the last commit before those that the timeline has lost."""
 
     @property
     def instant(self) -> str:
@@ -84,8 +87,14 @@ class Commit:
         return COMMIT_BYTES + RANGE_BYTES * len(self.ranges)
 
 
-def commit_of(instant: Instant, state: TableState, *, completed_ms: int) -> Commit:
-    """What the timeline says of a commit of ours."""
+def commit_of(
+    instant: Instant, state: TableState, *, completed_ms: int, before_lost: Watermark | None = None
+) -> Commit:
+    """Return a commit of ours as the timeline has it.
+
+    `before_lost`: the watermark of the last commit before those that the timeline has lost. This commit then
+    reports the stretches that the lost ones completed.
+    """
     watermark = state.watermark
     return Commit(
         mark=Mark.of(state),
@@ -100,8 +109,15 @@ def commit_of(instant: Instant, state: TableState, *, completed_ms: int) -> Comm
         ranges=state.ranges,
         event_time=watermark.of if watermark is not None else "",
         watermark_ms=watermark.at_ms if watermark is not None else None,
-        watermark_before_ms=watermark.before_ms if watermark is not None else None,
+        watermark_before_ms=_before_ms(watermark, before_lost) if watermark is not None else None,
     )
+
+
+def _before_ms(watermark: Watermark, before_lost: Watermark | None) -> int | None:
+    before_ms = watermark.before_ms
+    if before_lost is None or before_lost.of != watermark.of or before_lost.at_ms is None:
+        return before_ms
+    return before_lost.at_ms if before_ms is None else min(before_lost.at_ms, before_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,10 +174,15 @@ def message(commit: Commit, *, pipeline: str, table: TableTold) -> bytes:
 def _watermark(commit: Commit, stretch_ms: int) -> dict[str, Any]:
     """How far the table is complete by it, and which stretches are so since the commit before."""
     stretches = completed(commit.watermark_before_ms, commit.watermark_ms, stretch_ms)
+    listed = stretches[-STRETCHES_LISTED_MAX:]
     return {
         "event_time": commit.event_time,
         "at_ms": commit.watermark_ms,
-        "completed": [{"from_ms": one.from_ms, "through_ms": one.through_ms} for one in stretches],
+        "completed": [{"from_ms": one.from_ms, "through_ms": one.through_ms} for one in listed],
+        "completed_count": len(stretches),
+        "completed_shortened": len(listed) < len(stretches),
+        "completed_from_ms": stretches[0].from_ms if stretches else None,
+        "completed_through_ms": stretches[-1].through_ms if stretches else None,
     }
 
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import logging
+import time
 from collections.abc import Callable
 
-from lockstep.hooks.commits import Commit
+from lockstep.hooks.commits import Commit, Mark
 from lockstep.hooks.port import Ending, SinkError
 from lockstep.hooks.stretches import completed
 from table.errors import TableError
 from table.store.port import Store
 
+log = logging.getLogger("lockstep.hooks")
+
 MARKER = "_SUCCESS"
 PATIENCE_S = 30.0
+"""Maximum for one marker. A commit that completes many stretches takes longer, while it writes marker after
+marker."""
+MANY = 1_000
+"""Number of stretches of one commit from which the log says so."""
 
 
 class CompleteSink:
@@ -23,7 +31,7 @@ class CompleteSink:
     name = "complete"
     newest_only = False
     every_ms = 0
-    patience_s = PATIENCE_S
+    patience_s: float = PATIENCE_S
 
     def __init__(
         self, place: str, open_store: Callable[[], Store], *, pipeline: str, stretch_ms: int
@@ -31,12 +39,23 @@ class CompleteSink:
         self.place = place
         self._open_store, self._pipeline, self._stretch_ms = open_store, pipeline, stretch_ms
         self._store: Store | None = None
+        self._written: tuple[Mark, int] | None = None
+        """Commit and number of its stretches whose markers are written: a retry continues there."""
 
     def begin(self) -> None:
         """Nothing is written before there is something to say."""
 
     def deliver(self, commit: Commit) -> None:
-        for stretch in completed(commit.watermark_before_ms, commit.watermark_ms, self._stretch_ms):
+        stretches = completed(commit.watermark_before_ms, commit.watermark_ms, self._stretch_ms)
+        written = self._written[1] if self._written is not None and self._written[0] == commit.mark else 0
+        if len(stretches) > MANY and not written:
+            log.info(
+                "hook complete: writes many markers: instant=%s stretches=%d", commit.instant, len(stretches)
+            )
+        began_s = time.monotonic()
+        for at in range(written, len(stretches)):
+            self.patience_s = time.monotonic() - began_s + PATIENCE_S
+            stretch = stretches[at]
             said = {
                 "version": 1,
                 "pipeline": self._pipeline,
@@ -47,6 +66,8 @@ class CompleteSink:
                 "transaction": commit.transaction,
             }
             self._put(stretch.name, json.dumps(said).encode())
+            self._written = (commit.mark, at + 1)
+        self.patience_s, self._written = PATIENCE_S, None
 
     def end(self, ending: Ending) -> None:
         """Nothing is said of it."""

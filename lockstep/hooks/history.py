@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from threading import Lock
 
 from lockstep.hooks.commits import Commit, Mark, commit_of
+from table.chain import continues
 from table.errors import TableError
+from table.instants import Instant
 from table.port import TableReader
 from table.state import StateError, TableState
+from table.watermark import Watermark
 
 log = logging.getLogger("lockstep.hooks")
 
-DATA, ADMISSION = "data", "admission"
-"""Kinds of commits that begin where the one before ended."""
 GAP_LOOKS_MAX = 30
 """So often a gap between two commits is read again. Then it is taken for what the timeline has lost."""
 GAPS_MAX = 10_000
@@ -79,7 +80,7 @@ class Gaps:
         if looks <= GAP_LOOKS_MAX:
             return what
         if looks == GAP_LOOKS_MAX + 1:
-            log.warning("hooks: %s, and are not told", what)
+            log.warning("hooks: %s, and are not told; the next commit reports their stretches", what)
         return ""
 
 
@@ -163,33 +164,33 @@ class History:
 
         All gaps between them are looked at, whichever is met first: to wait for one is to wait for all.
         """
-        later: TableState | None = None
+        later: tuple[Instant, TableState] | None = None
         missing = ""
         for instant in reader.completed():
             state = instant.state
             if state is None or state.pipeline != self._pipeline:
                 continue
-            if later is not None and not _goes_on(state, later):
-                lacks = self._gaps.met(state.instant, later.instant)
-                missing = missing or lacks
-            later = state
+            if later is not None:
+                is_gap = not continues(state, later[1])
+                if is_gap:
+                    lacks = self._gaps.met(state.instant, later[1].instant)
+                    missing = missing or lacks
+                yield _commit(reader, *later, before_lost=state.watermark if is_gap else None)
+            later = instant, state
             if Mark.of(state) <= mark:
+                later = None
                 break
-            yield commit_of(instant, state, completed_ms=reader.time_ms(instant.completed))
+        if later is not None:
+            yield _commit(reader, *later)
         if missing:
             raise Unreadable(f"{missing} now")
 
 
-def _goes_on(state: TableState, later: TableState) -> bool:
-    """Whether no commit is missing between them, as far as the later one tells."""
-    if later.kind not in (DATA, ADMISSION):
-        return True  # an operator moves offsets to wherever he wants
-    before, after = state.offsets, later.offsets
-    read = {one.partition: one for one in later.ranges}
-    return all(
-        read[one].start == before.get(one, 0) if one in read else before[one] == after.get(one, before[one])
-        for one in {*read, *before}
-    )
+def _commit(
+    reader: TableReader, instant: Instant, state: TableState, *, before_lost: Watermark | None = None
+) -> Commit:
+    completed_ms = reader.time_ms(instant.completed)
+    return commit_of(instant, state, completed_ms=completed_ms, before_lost=before_lost)
 
 
 def _first(commits: list[Commit], count_max: int, bytes_max: int) -> list[Commit]:

@@ -6,13 +6,13 @@ whomever it is asked, and a stretch is completed by one commit and by no other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import overload
 
 DAY_MS = 86_400_000
 MINUTE_MS = 60_000
-STRETCHES_MAX = 1_000
-"""Of one commit: the newest. A watermark that goes on by more at once comes from a gap in the events."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -35,14 +35,37 @@ class Stretch:
         return day if whole_days else f"{day}T{begins.hour:02}{begins.minute:02}Z"
 
 
-def completed(before_ms: int | None, at_ms: int | None, every_ms: int) -> list[Stretch]:
-    """Those whose end the watermark has reached, coming from `before_ms`, in order: STRETCHES_MAX at most.
+@dataclass(frozen=True, slots=True)
+class Stretches(Sequence[Stretch]):
+    """Consecutive stretches of equal length, computed on access: a watermark may pass millions at once."""
+
+    ends: range
+    """Ends of the stretches, milliseconds since 1970."""
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @overload
+    def __getitem__(self, at: int) -> Stretch: ...
+    @overload
+    def __getitem__(self, at: slice) -> Stretches: ...
+    def __getitem__(self, at: int | slice) -> Stretch | Stretches:
+        if isinstance(at, slice):
+            return Stretches(self.ends[at])
+        end = self.ends[at]
+        return Stretch(end - self.ends.step, end)
+
+
+NONE = Stretches(range(0))
+
+
+def completed(before_ms: int | None, at_ms: int | None, every_ms: int) -> Stretches:
+    """Return all stretches whose end the watermark has reached, coming from `before_ms`, in order.
 
     They are aligned in UTC, each `every_ms` long, whole minutes. Of a table's first watermark there are none:
     nobody knows where its first stretch began. `every_ms` 0: none.
     """
     if not every_ms or before_ms is None or at_ms is None or at_ms <= before_ms:
-        return []
-    last = at_ms // every_ms * every_ms
-    first = max((before_ms // every_ms + 1) * every_ms, last - (STRETCHES_MAX - 1) * every_ms)
-    return [Stretch(end - every_ms, end) for end in range(first, last + 1, every_ms)]
+        return NONE
+    first = (before_ms // every_ms + 1) * every_ms
+    return Stretches(range(first, at_ms + 1, every_ms))

@@ -54,16 +54,18 @@ def parse_records(text: str) -> Records:
 
 
 def parse_since(text: str, now_ms: int) -> int:
-    """`2h`, so long ago, or a time such as `2026-12-31T15:00`, this machine's where it names no zone.
+    """Parse `2h`, so long ago, or a time such as `2026-12-31T15:00`, this machine's where it names no zone.
 
-    Milliseconds since 1970. Raises `ConfigError`.
+    Milliseconds since 1970. Of a local time that the clock shows twice, or skips, the earlier meaning, so
+    that no letter is left out. Raises `ConfigError`.
     """
     try:
         return now_ms - parse_duration_ms(text)
     except ValueError:
         pass
     try:
-        return int(datetime.fromisoformat(text).timestamp() * 1_000)
+        at = datetime.fromisoformat(text)
+        return int(min(at.replace(fold=fold).timestamp() for fold in (0, 1)) * 1_000)
     except (ValueError, OverflowError, OSError) as error:
         raise ConfigError(
             f"--since {text!r} is neither a duration such as 2h nor a time such as 2026-12-31T15:00"

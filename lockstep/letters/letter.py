@@ -19,8 +19,11 @@ from participant.records.raw import RawBatch
 WHERE = ("lockstep.topic", "lockstep.partition", "lockstep.offset", "lockstep.timestamp")
 KEY = "lockstep.key"
 REASON = "lockstep.reason"
-OURS = ((*WHERE, KEY, REASON), (*WHERE, REASON))
-"""Names of our headers, in their order, behind the record's own; with and without the record's key."""
+RUN = "lockstep.run"
+OURS = tuple((*WHERE, *key, REASON, *run) for run in ((RUN,), ()) for key in ((KEY,), ()))
+"""Names of our headers, in their order, behind the record's own; with and without the record's key, and the
+run, which older versions did not write.
+"""
 IDENTITY_BYTES = 16
 _NUMBER = re.compile(rb"-?[0-9]{1,19}")
 
@@ -57,6 +60,8 @@ class Letter:
     headers: tuple[Header, ...]
     """Its own. A name that is no UTF-8 has surrogates, as `participant.records.headers` says."""
     reason: str
+    run: str = ""
+    """Run that wrote it; empty in letters of older versions."""
     note: str = ""
     """What of its headers could not be had when it was set aside; empty where all could."""
     place: Place
@@ -156,6 +161,7 @@ def read(place: Place, key: bytes | None, value: bytes | None, packed: bytes) ->
         value=value,
         headers=tuple(own),
         reason=reason,
+        run=_text(ours.get(RUN)),
         note=note,
         place=place,
     )

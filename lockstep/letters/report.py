@@ -21,6 +21,7 @@ from rich.text import Text
 from control_topic.messages import SourcePartition
 from control_topic.spelling import one_line, some
 from lockstep.letters.choice import Counts
+from lockstep.letters.committed_rejects import Standing
 from lockstep.letters.letter import Letter, NoLetter
 from lockstep.letters.marks import SentBack
 from lockstep.letters.trial import Verdict
@@ -34,6 +35,16 @@ TIME_WIDTH = len("12-31 15:00:00")
 NO_TIME = "--"
 PLACE_WIDTH = 24
 NOW_WIDTH = len("sent back")
+UNPROVED = {
+    Standing.ROW: "the record is a row (its letter belongs to an aborted transaction)",
+    Standing.OPEN: "its offset is not committed (the next commit decides; replay again after it)",
+    Standing.UNCOVERED: "no commit covers its offset (an operator skipped it, or another table has it)",
+    Standing.UNDECIDED: (
+        "its commit does not list all its rejects, and the topics hold more or fewer letters of its ranges "
+        "than it counted"
+    ),
+}
+"""Why a letter is not replayed: only a committed transaction proves that its record was rejected."""
 _STYLES = {"row": "green", "delete": "green", "no row": "red", "sent back": "dim"}
 
 
@@ -222,6 +233,8 @@ class Outcome:
     again: int = 0
     """Of those: that are no row with this schema, and set aside again."""
     not_sent: int = 0
+    unproved: Counter[Standing] = field(default_factory=Counter)
+    """Letters that are not replayed, since no committed transaction rejected their records."""
     limited: bool = False
     """There may be more."""
     warnings: list[str] = field(default_factory=list)
@@ -256,6 +269,7 @@ class Outcome:
                 "no_rows_with_this_schema": self.again,
                 "not_sent": self.not_sent,
                 "left_out": self.left_out,
+                "not_rejected_by_a_commit": {one.value: self.unproved[one] for one in UNPROVED},
                 "sent_back_before": self._sum("sent_back"),
                 "set_aside_more_than_once": self._sum("again"),
                 "of_other_pipelines": self._sum("others"),
@@ -305,6 +319,9 @@ class Outcome:
         ):
             if count:
                 yield f"Left out, {what}: {readable_count(count)}."
+        for standing, why in UNPROVED.items():
+            if count := self.unproved[standing]:
+                yield f"Not replayed, {why}: {readable_count(count)}."
         if unreadable := self._sum("unreadable"):
             first = self.unreadable_named[0]
             where = f"{first.place.partition}@{first.place.offset}"

@@ -610,7 +610,7 @@ static PyObject *Reader_fetch(Reader *self, PyObject *args) {
 
 /* --- dead letters ------------------------------------------------------------------------------- */
 
-enum { PIECES_MAX = 256 };
+enum { PIECES_MAX = 256, RUN_BYTES_MAX = 64 };
 
 /* Of what was handed over at once: how many records are unanswered, how many were refused, and of the first
  * of these the error, its place and its size. */
@@ -628,6 +628,7 @@ typedef struct {
     long long delivered;
     piece_t pieces[PIECES_MAX];
     int busy;
+    char run[RUN_BYTES_MAX + 1]; /* of the header lockstep.run; empty: no such header */
 } Sender;
 
 /* What a record's delivery report is to bring back, in the room of a pointer: piece, index and size. */
@@ -657,13 +658,18 @@ static void delivered(void *client, const message_t *message, void *opaque) {
 
 static int Sender_init(Sender *self, PyObject *args, PyObject *keywords) {
     PyObject *settings;
+    const char *run = "";
     char text[512];
     void *conf;
     if (keywords && PyDict_Size(keywords)) {
         PyErr_SetString(PyExc_TypeError, "Sender takes no keywords");
         return -1;
     }
-    if (!PyArg_ParseTuple(args, "O!:Sender", &PyDict_Type, &settings)) return -1;
+    if (!PyArg_ParseTuple(args, "O!|s:Sender", &PyDict_Type, &settings, &run)) return -1;
+    if (strlen(run) > RUN_BYTES_MAX) {
+        PyErr_SetString(PyExc_ValueError, "the name of the run is too long");
+        return -1;
+    }
     if (!k_destroy || self->client) {
         PyErr_SetString(Failure, self->client ? "it is open already" : "load() comes first");
         return -1;
@@ -682,6 +688,7 @@ static int Sender_init(Sender *self, PyObject *args, PyObject *keywords) {
         PyErr_SetString(Failure, text);
         return -1;
     }
+    memcpy(self->run, run, strlen(run) + 1);
     return 0;
 }
 
@@ -820,6 +827,7 @@ static int produce_one(Sender *self, const letters_t *letters, Py_ssize_t slot, 
     k_header_add(headers, "lockstep.timestamp", -1, time_text, -1);
     if (key) k_header_add(headers, "lockstep.key", -1, key, key_length);
     k_header_add(headers, "lockstep.reason", -1, letters->reasons[code], letters->reason_lengths[code]);
+    if (*self->run) k_header_add(headers, "lockstep.run", -1, self->run, -1);
     size = value_length + key_length + packed_length;
     if (!failed)
         failed = k_producev(self->client, V_TOPIC, letters->to, V_FLAGS, F_COPY, V_KEY, place, strlen(place),
@@ -982,7 +990,7 @@ static PyMethodDef sender_methods[] = {
 };
 
 static PyType_Slot sender_slots[] = {
-    {Py_tp_doc, "Sender(settings): a producer of dead letters. The settings: a dict of texts."},
+    {Py_tp_doc, "Sender(settings, run=''): a producer of dead letters. The settings: a dict of texts."},
     {Py_tp_init, Sender_init},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_dealloc, Sender_dealloc},

@@ -134,7 +134,8 @@ class DeadLetters:
     """`topic` empty: `<source topic>.dlq` per source topic.
 
     `bytes_max`: so many may be on their way at once. `message_bytes_max`: of what the topics take, 0 where
-    that is not known. `silence_s`: so long may a topic take nothing before that is an error.
+    that is not known. `silence_s`: so long may a topic take nothing before that is an error. `run`: of the
+    letters' header `lockstep.run`, which relates them to the commits of that run; empty: they have none.
     """
 
     def __init__(
@@ -145,8 +146,9 @@ class DeadLetters:
         bytes_max: int,
         message_bytes_max: int = 0,
         silence_s: float = SILENCE_S,
+        run: str = "",
     ) -> None:
-        self._kafka = kafka
+        self._kafka, self._run = kafka, run
         self._topic = topic
         self._silence_s = silence_s
         self._batch_bytes = message_bytes_max or BATCH_BYTES_MAX
@@ -222,7 +224,7 @@ class DeadLetters:
             self._batch_bytes, self._batches_too_large = max(1, self._batch_bytes // 4), False
         if self._line is None:
             settings = producer_settings(self._kafka, batch_bytes_max=self._batch_bytes)
-            self._line = _Line(open_sender(settings))
+            self._line = _Line(open_sender(settings, self._run))
         return self._line
 
     def _settle_all(self) -> None:
@@ -272,7 +274,7 @@ class DeadLetters:
         The topic's limit is not always known, and compression may make a batch larger.
         """
         settings = producer_settings(self._kafka, batch_bytes_max=1, alone=True)
-        with closing(open_sender(settings)) as sender:
+        with closing(open_sender(settings, self._run)) as sender:
             sender.send(0, self.topic_for(piece.partition), held, piece.first, piece.end)
             answer = self._answer(_Line(sender), 0, piece.partition)
         if answer.failed:

@@ -230,4 +230,5 @@ def _dead_letters(spec: WorkerSpec) -> DeadLetters | None:
         bytes_max=spec.memory.letters_bytes,
         message_bytes_max=spec.dead_letter_bytes_max,
         silence_s=min(SILENCE_S, spec.write_timeout_ms / 2_000),
+        run=spec.run,
     )

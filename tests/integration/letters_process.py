@@ -17,6 +17,8 @@ from lockstep.config.kafka import resolve_kafka
 from lockstep.config.load import from_json
 from lockstep.letters import transactions
 from lockstep.letters.choice import Choice
+from lockstep.letters.committed_rejects import CommittedRejects, Standing
+from lockstep.letters.letter import Letter
 from lockstep.letters.marks import By
 from lockstep.letters.replay import How, Replay
 from lockstep.letters.report import Outcome
@@ -27,10 +29,19 @@ LETTERS = 5
 BY = By(pipeline="p", operator="tests", why="a test")
 
 
-def walk(config: Config, **asked: Any) -> Walk:
+class AllRejected(CommittedRejects):
+    """A table whose commits have rejected every record: these tests have no table."""
+
+    def standing(self, letter: Letter) -> Standing:
+        return Standing.REJECTED
+
+
+def walk(config: Config, outcome: Outcome | None = None, **asked: Any) -> Walk:
     choice = Choice(topics=config.source.topics)
     told = Asked(**{"choice": choice, "limit": None, **asked})
-    return Walk(config, resolve_kafka(config), told, Outcome(replay=True, executed=True))
+    outcome = outcome or Outcome(replay=True, executed=True)
+    committed = AllRejected(config.source.topics)
+    return Walk(config, resolve_kafka(config), told, outcome, committed=committed)
 
 
 def dying_behind(step: str, number: int) -> None:

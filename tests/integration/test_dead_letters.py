@@ -106,7 +106,7 @@ def test_a_dead_letter_carries_value_key_headers_and_timestamp_of_its_record(
         while sum(map(len, batches)) < len(RECORDS):
             assert time.monotonic() < deadline
             batches += fetcher.fetch(0.1).batches
-    out = letters(dead)
+    out = letters(dead, run="run-1")
     out.send(
         HeldRejects.of(b, Rejects.of({i: f"why {i}" for i in range(len(b))}, b.offsets)) for b in batches
     )
@@ -125,6 +125,7 @@ def test_a_dead_letter_carries_value_key_headers_and_timestamp_of_its_record(
             "lockstep.partition": b"0",
             "lockstep.offset": str(offset).encode(),
             "lockstep.timestamp": str(timestamp).encode(),
+            "lockstep.run": b"run-1",
         }
         assert message.timestamp()[1] > timestamp, "retention would count from when the record was made"
 

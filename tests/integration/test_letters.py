@@ -33,13 +33,13 @@ from lockstep.letters.marks import Marks, mark_topic
 from lockstep.letters.reading import Broker as Read
 from lockstep.letters.reading import read_batches
 from lockstep.letters.replay import How, Replay
-from lockstep.letters.report import Seen
+from lockstep.letters.report import Outcome, Seen
 from participant.records import headers
 from participant.records.raw import RawBatch, Values
 from participant.records.rejects import HeldRejects, Rejects
 from participant.source.dead_letters import DeadLetters
 from tests.broker_fixture import create_topic, set_config
-from tests.integration.letters_process import BY, LETTERS, walk
+from tests.integration.letters_process import BY, LETTERS, AllRejected, walk
 from tests.transactions import await_markers
 
 pytestmark = pytest.mark.integration
@@ -123,7 +123,12 @@ def held_by(kafka: dict[str, str], topic: str) -> list[Message]:
     places = source.facts().partitions
     ends = {place: end for place, end in source.end(places).items() if end}
     found: list[Message] = []
-    settings = {**kafka, "group.id": "reader", "enable.partition.eof": True}
+    settings = {
+        **kafka,
+        "group.id": "reader",
+        "enable.partition.eof": True,
+        "enable.auto.commit": False,  # a group with offsets is a reader that a replay refuses
+    }
     with closing(Consumer(settings)) as consumer:
         consumer.assign([TopicPartition(place.topic, place.number, 0) for place in ends])
         deadline = time.monotonic() + DEADLINE_S
@@ -382,6 +387,44 @@ def test_letters_of_other_pipelines_in_the_same_topic_are_theirs(
     assert len(replayed(config_of(broker, others, dead_letter_topic=dead))) == 3
 
 
+@pytest.mark.parametrize("shows_by", ["offset", "member"])
+def test_a_replay_is_refused_while_another_group_reads_the_topic_unless_it_is_named(
+    kafka: dict[str, str], config: Config, shows_by: str
+) -> None:
+    [topic] = config.source.topics
+    set_aside(kafka, topic, numbered(2))
+    group = f"other-of-{topic}"
+    settings = {**kafka, "group.id": group, "enable.auto.commit": False}
+    with closing(Consumer(settings)) as consumer:
+        if shows_by == "offset":
+            consumer.commit(offsets=[TopicPartition(topic, 1, 0)], asynchronous=False)
+        else:
+            consumer.subscribe([topic])
+            deadline = time.monotonic() + DEADLINE_S
+            while not consumer.assignment():
+                assert time.monotonic() < deadline
+                consumer.poll(0.2)
+        outcome = Outcome(replay=True)
+        assert len(list(walk(config, outcome).planned(How()))) == 2
+        assert len(outcome.warnings) == 1
+        assert group in outcome.warnings[0] and f"--other-group {group}" in outcome.warnings[0]
+        with pytest.raises(Failed, match=rf"Other consumer groups read .*{group}.*Nothing was sent"):
+            replayed(config)
+        assert held_by(kafka, topic) == []
+        assert len(replayed(config, known_groups=frozenset({group}))) == 2
+
+
+def test_the_pipelines_own_group_and_groups_of_other_topics_do_not_stop_a_replay(
+    kafka: dict[str, str], config: Config, make_topic: Callable[..., str]
+) -> None:
+    [topic] = config.source.topics
+    set_aside(kafka, topic, numbered(1))
+    for group, read in ((config.group_id, topic), (f"elsewhere-{topic}", make_topic())):
+        with closing(Consumer({**kafka, "group.id": group, "enable.auto.commit": False})) as consumer:
+            consumer.commit(offsets=[TopicPartition(read, 0, 0)], asynchronous=False)
+    assert len(replayed(config)) == 1
+
+
 def test_who_follows_is_given_what_is_there_and_what_comes(kafka: dict[str, str], config: Config) -> None:
     [topic] = config.source.topics
     set_aside(kafka, topic, numbered(1))
@@ -428,8 +471,13 @@ def told(
 
 
 def test_the_command_shows_tries_and_sends_back_and_writes_nothing_before_it_is_to(
-    kafka: dict[str, str], config: Config, pipeline: Path, capsys: pytest.CaptureFixture[str]
+    kafka: dict[str, str],
+    config: Config,
+    pipeline: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(walk_module, "read_committed", lambda config: AllRejected(config.source.topics))
     [topic] = config.source.topics
     set_aside(kafka, topic, [*numbered(2), (None, b'{"id": 5}', [])])
     stranger = Producer(kafka)
@@ -470,6 +518,15 @@ def test_a_record_that_its_topic_would_remove_stays_unless_it_is_sent_as_one_of_
     assert old.went is None and "--new-time" in old.why_not_sent
     [sent] = replayed(config, how=How(new_time=True))
     assert sent.went is not None and len(held_by(kafka, topic)) == 1
+
+
+def test_without_a_table_nothing_is_replayed(
+    kafka: dict[str, str], config: Config, pipeline: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [topic] = config.source.topics
+    set_aside(kafka, topic, numbered(1))
+    assert cli.run(["dead-letters", "-c", str(pipeline), "--replay"]) == EXIT_FAILED
+    assert "Only a commit proves that a record was rejected" in capsys.readouterr().err
 
 
 def test_a_dead_letter_topic_that_is_not_there_is_named(

@@ -27,4 +27,5 @@ class Hole(StrEnum):
     ORDERS = "Who may not gives an order, or one is answered as done that is not, or is done for ever."
     TOLD = "Whoever waits for a commit is never told of it, or is told too early."
     COMPLETE = "A stretch of event time is said to be complete while records of it are to come."
+    CIVIL_TIME = "A local time that the clock shows twice is taken for its first meaning."
     OFFSETS = "An operator's change of offsets goes past what every commit is asked."

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
-from tests.seeded.base import Bug, of
+from tests.seeded.base import Bug, always, of
 from tests.seeded.holes import Hole
 
 ON_A_BROKER = "tests/integration/test_letters.py"
+PROOFS = "tests/unit/lockstep/letters/test_committed_rejects.py"
 
 
 def an_id_for_each(right: Any) -> Any:
@@ -33,7 +34,68 @@ def sends_and_begins_with_it(right: Any) -> Any:
     return send
 
 
+def newest_only(right: Any) -> Any:
+    return lambda spans, offset: islice(right(spans, offset), 1)
+
+
+def all_rejected(right: Any) -> Any:
+    def standing(rejects: Any, letter: Any) -> Any:
+        return type(right(rejects, letter)).REJECTED
+
+    return standing
+
+
+def without_count(right: Any) -> Any:
+    def standing(rejects: Any, letter: Any) -> Any:
+        found = right(rejects, letter)
+        return type(found).REJECTED if found == "undecided" else found
+
+    return standing
+
+
 BUGS = (
+    Bug(
+        "a_letter_of_an_aborted_transaction_is_replayed",
+        "A replay asks no commit whether the record of a letter was rejected: it may be a row.",
+        Hole.LETTERS,
+        {"lockstep.letters.committed_rejects:CommittedRejects.standing": all_rejected},
+        of(PROOFS, "test_a_letter_of_an_aborted_transaction_whose_record_is_a_row_is_not_replayed"),
+    ),
+    Bug(
+        "one_commit_of_several_decides_on_a_letter",
+        "A replay asks only one of the commits that cover an offset, though an operator moved offsets back.",
+        Hole.LETTERS,
+        {"lockstep.letters.committed_rejects:_Spans.covering": newest_only},
+        of(
+            PROOFS,
+            "test_a_record_that_one_of_two_commits_made_a_row_is_not_replayed",
+            "test_no_history_lets_a_record_be_replayed_that_is_a_row",
+        ),
+    ),
+    Bug(
+        "an_unlisted_letter_is_taken_for_a_reject",
+        "If a commit lists only some of its rejects, every letter in its ranges counts as one of them.",
+        Hole.LETTERS,
+        {"lockstep.letters.committed_rejects:_Rejects.standing": without_count},
+        of(PROOFS, "test_more_letters_than_a_commit_counted_prove_nothing_beyond_its_list"),
+    ),
+    Bug(
+        "a_missing_commit_is_no_obstacle_to_a_replay",
+        "A replay takes a timeline that lacks commits for complete.",
+        Hole.LETTERS,
+        {"lockstep.letters.committed_rejects:continues": always(True)},
+        of(PROOFS, "test_a_missing_commit_is_an_error_and_a_timeline_without_its_beginning_is_named"),
+    ),
+    Bug(
+        "a_replay_ignores_other_readers",
+        "A replay writes to a topic that another consumer group reads, and does not say so.",
+        Hole.LETTERS,
+        {"lockstep.letters.walk:other_groups": always({})},
+        of(
+            ON_A_BROKER,
+            "test_a_replay_is_refused_while_another_group_reads_the_topic_unless_it_is_named",
+        ),
+    ),
     Bug(
         "marks_are_read_before_others_are_ended",
         "Whoever sends letters back reads what is marked, and only then ends who may still mark.",

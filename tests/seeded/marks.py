@@ -62,6 +62,10 @@ def tells_of_what_has_begun(right: Any) -> Any:
     return completed
 
 
+def the_newest_thousand(right: Any) -> Any:
+    return lambda *times: right(*times)[-1_000:]
+
+
 BUGS: tuple[Bug, ...] = (
     Bug(
         "an_absurd_time_carries_the_watermark_away",
@@ -114,5 +118,22 @@ BUGS: tuple[Bug, ...] = (
         Hole.COMPLETE,
         {"lockstep.hooks.stretches:completed": tells_of_what_has_begun},
         of(COMPLETE, "test_each_stretch_is_completed_by_one_commit_in_order_and_none_before_its_end"),
+    ),
+    Bug(
+        "a_commit_reports_a_thousand_stretches",
+        "Of a commit that completes more than 1,000 stretches only the newest 1,000 get a marker.",
+        Hole.TOLD,
+        {"lockstep.hooks.stretches:completed": the_newest_thousand},
+        of(COMPLETE, "test_a_commit_that_completes_more_than_a_thousand_stretches_has_a_marker_for_each"),
+    ),
+    Bug(
+        "stretches_of_lost_commits_are_lost",
+        "Stretches that commits completed which the timeline has lost are never reported.",
+        Hole.TOLD,
+        {"lockstep.hooks.commits:_before_ms": lambda _right: lambda mark, _lost: mark.before_ms},
+        of(
+            "tests/unit/lockstep/hooks/test_history.py",
+            "test_stretches_of_commits_that_the_timeline_has_lost_are_reported_by_the_commit_after_them",
+        ),
     ),
 )

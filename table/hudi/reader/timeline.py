@@ -187,10 +187,14 @@ class Timeline:
         ]
 
     def time_ms(self, instant_time: str) -> int:
-        """An instant's time, milliseconds of the Unix epoch. `LOCAL` is taken to be this machine's zone."""
+        """Return an instant's time, milliseconds since 1970. `LOCAL` is taken to be this machine's zone.
+
+        Of a local time that comes twice, as where summer time ends, the later one: a pending instant that
+        seems too young is left alone, one that seems too old is taken for abandoned.
+        """
         text = instant_time.ljust(17, "0")[:17]
         try:
-            moment = datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=self._zone)
+            moment = datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=self._zone, fold=1)
             return int(moment.timestamp()) * 1_000 + int(text[14:])
         except (ValueError, OverflowError) as error:
             raise Refused(f"Table {self.place}: instant {instant_time} does not name a time.") from error

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
-from control_topic.messages import Offsets, SourcePartition
-from table.chain import does_not_follow, earliest_after, follows, newest_of
+from control_topic.messages import Offsets, Range, SourcePartition
+from table.chain import continues, does_not_follow, earliest_after, follows, newest_of
 from table.state import TableState
 
 P0, P1 = SourcePartition("events", 0), SourcePartition("events", 1)
@@ -77,3 +78,23 @@ def test_what_is_no_date_is_followed_by_anything(instant: str) -> None:
 
 def test_years_have_four_digits() -> None:
     assert earliest_after("00020101000000000", in_local_time=True) == "00011231220000000"
+
+
+FROM_3 = Range(partition=P0, start=3, next=5, records=2)
+
+
+@pytest.mark.parametrize(
+    ("before", "later", "is_next"),
+    [
+        ({P0: 3, P1: 7}, replace(state(1, {P0: 5, P1: 7}), ranges=(FROM_3,)), True),
+        ({P0: 2, P1: 7}, replace(state(1, {P0: 5, P1: 7}), ranges=(FROM_3,)), False),
+        ({P0: 3, P1: 6}, replace(state(1, {P0: 5, P1: 7}), ranges=(FROM_3,)), False),
+        ({P0: 3}, replace(state(1, {P0: 3, P1: 7}), kind="admission"), True),
+        ({P0: 2}, replace(state(1, {P0: 3, P1: 7}), kind="admission"), False),
+        ({P0: 3}, replace(state(1, {P0: 9}), kind="operator"), True),
+    ],
+)
+def test_a_commit_continues_where_the_one_before_it_ended_unless_an_operator_moved_offsets(
+    before: Offsets, later: TableState, is_next: bool
+) -> None:
+    assert continues(state(1, before), later) is is_next

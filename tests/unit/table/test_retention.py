@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, available_timezones
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator.times import turn_between
 from table.partitioners.expressions import TablePartitions
-from table.partitioners.patterns import PATTERN_CHARS_MAX
-from table.retention import ages_of, expired, told_by
+from table.partitioners.patterns import PATTERN_CHARS_MAX, pattern
+from table.partitioners.times import spelled
+from table.retention import Ages, ages_of, expired, told_by
 
 DAY_MS = 86_400_000
 
@@ -104,6 +108,71 @@ def test_nothing_goes_whose_last_moment_is_within_the_retention(
 ) -> None:
     found = expired([day], ages_of("yyyy-MM-dd"), now_ms=now_ms, retention_ms=retention_ms)
     assert bool(found) == (day < "9999-12-31" and ms(day) + DAY_MS + retention_ms <= now_ms)
+
+
+UNITS = {
+    "yyyy": 0,
+    "yyyy-MM": 0,
+    "yyyy-MM-dd": 0,
+    "yyyy-MM-dd-HH": 0,
+    "yyyy-MM-dd-HH-mm": 1,
+    "yyyy-MM-dd HH:mm": 15,
+    "yyyyMMddHHmm": 20,
+    "yyyy/MM/dd/HH/mm": 30,
+    "yyyy-MM-dd-HH-mm-ss": 0,
+}
+"""Pattern -> minutes of its smallest part."""
+ZONES = sorted(available_timezones() - {"localtime"})
+HOUR_US = 3_600_000_000
+
+
+@settings(max_examples=1_000)
+@given(
+    zone=st.sampled_from(["Europe/Berlin", "Australia/Lord_Howe", "America/Sao_Paulo"])
+    | st.sampled_from(ZONES),
+    year=st.integers(1970, 2037),
+    unit=st.sampled_from(sorted(UNITS)),
+    beside_us=st.integers(-3 * HOUR_US, 3 * HOUR_US) | st.sampled_from([-HOUR_US - 1, -1, 0, HOUR_US - 1]),
+)
+def test_no_value_is_over_before_a_moment_that_has_it_in_any_zone_and_unit(
+    zone: str, year: int, unit: str, beside_us: int
+) -> None:
+    """Also where the clock is put back: moments are those around a year's first two turns of the clock."""
+    minutes = UNITS[unit]
+    ages = Ages(pattern(unit), ZoneInfo(zone), minutes or 1)
+    turn_ms = ms(f"{year}-01-01")
+    for _ in range(2):
+        turn_ms = turn_between(turn_ms, ms(f"{year + 1}-01-01"), ZoneInfo(zone)) or turn_ms
+        moment_us = 1_000 * turn_ms + beside_us
+        _, [value] = spelled(np.array([moment_us]), pattern(unit), zone=zone, step=minutes * 60_000_000)
+        assert value is not None
+        end_ms = ages.end_ms(value)
+        assert end_ms is not None and moment_us < 1_000 * end_ms
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "value", "over"),
+    [
+        ('minutes(15, ts, "Europe/Berlin")', "2026-10-25-02-30", "2026-10-25T01:45"),
+        ('minutes(15, ts, "Europe/Berlin")', "2026-10-25-02-45", "2026-10-25T02:00"),
+        ('minutes(15, ts, "Europe/Berlin")', "2026-10-25-01-45", "2026-10-25T00:00"),
+        ('hour(ts, "Europe/Berlin")', "2026-10-25-01", "2026-10-25T00:00"),
+        ('hour(ts, "Europe/Berlin")', "2026-10-25-02", "2026-10-25T02:00"),
+        ('hour(ts, "Europe/Berlin")', "2026-03-29-01", "2026-03-29T01:00"),
+        ('hour(ts, "Australia/Lord_Howe")', "2026-04-05-01", "2026-04-04T15:30"),
+        ('minutes(30, ts, "Australia/Lord_Howe")', "2026-04-05-01-00", "2026-04-04T14:30"),
+        ('minutes(30, ts, "Australia/Lord_Howe")', "2026-04-05-01-30", "2026-04-04T15:30"),
+        ('day(ts, "America/Sao_Paulo")', "2018-02-17", "2018-02-18T03:00"),
+        ('day(ts, "America/Sao_Paulo")', "2018-11-03", "2018-11-04T03:00"),
+        ('day(ts, "America/Havana")', "2026-10-31", "2026-11-01T04:00"),
+        ('day(ts, "Pacific/Apia")', "2011-12-29", "2011-12-30T10:00"),
+        ('month(ts, "Europe/Berlin")', "2026-10", "2026-10-31T23:00"),
+    ],
+)
+def test_a_value_is_over_when_the_clock_of_its_zone_has_shown_it_for_the_last_time(
+    partition_by: str, value: str, over: str
+) -> None:
+    assert told_by(TablePartitions.of([partition_by]), "").ages.end_ms(value) == ms(over)
 
 
 # --- which field says it ------------------------------------------------------------------------

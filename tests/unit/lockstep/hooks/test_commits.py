@@ -69,6 +69,10 @@ def test_a_message_says_how_far_the_table_is_complete_and_which_stretches_are_so
             {"from_ms": 3 * hour_ms, "through_ms": 4 * hour_ms},
             {"from_ms": 4 * hour_ms, "through_ms": 5 * hour_ms},
         ],
+        "completed_count": 2,
+        "completed_shortened": False,
+        "completed_from_ms": 3 * hour_ms,
+        "completed_through_ms": 5 * hour_ms,
     }
 
 

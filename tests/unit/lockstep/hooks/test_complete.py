@@ -6,18 +6,20 @@ import json
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.hooks.commits import Mark
+from lockstep.hooks.commits import STRETCHES_LISTED_MAX, Commit, Mark, TableTold, message
 from lockstep.hooks.complete import MARKER, CompleteSink
 from lockstep.hooks.history import History
 from lockstep.hooks.hooks import Hooks
-from lockstep.hooks.port import Ending, HowEnded
-from lockstep.hooks.stretches import DAY_MS, STRETCHES_MAX, Stretch, completed
+from lockstep.hooks.port import Ending, HowEnded, SinkError
+from lockstep.hooks.stretches import DAY_MS, MINUTE_MS, Stretch, completed
 from table.store.location import store_at
+from table.store.port import Store
 from table.watermark import Watermark
 from tests.harness import await_that
 from tests.unit.lockstep.hooks.memory_table import PIPELINE, Committed
@@ -39,23 +41,28 @@ def test_each_stretch_is_completed_by_one_commit_in_order_and_none_before_its_en
     for before_ms, at_ms in pairwise(marks):
         found = completed(before_ms, at_ms, every_ms)
         assert all(before_ms < one.through_ms <= at_ms for one in found)
-        assert found == completed(before_ms, at_ms, every_ms) and len(found) <= STRETCHES_MAX
+        assert found == completed(before_ms, at_ms, every_ms) and len(found) == len(list(found))
         told += found
     assert told == sorted(set(told))
-    if len(marks) > 1 and (marks[-1] - marks[0]) // every_ms < STRETCHES_MAX:
+    if len(marks) > 1:
         ends = range((marks[0] // every_ms + 1) * every_ms, marks[-1] + 1, every_ms)
         assert [one.through_ms for one in told] == list(ends)
 
 
 def test_of_the_first_watermark_and_of_one_that_stays_nothing_is_complete() -> None:
-    assert completed(None, 5 * DAY_MS, DAY_MS) == completed(0, None, DAY_MS) == []
-    assert completed(DAY_MS, DAY_MS, DAY_MS) == completed(0, DAY_MS, 0) == []
-    assert completed(DAY_MS - 1, DAY_MS, DAY_MS) == [Stretch(0, DAY_MS)]
+    assert not completed(None, 5 * DAY_MS, DAY_MS) and not completed(0, None, DAY_MS)
+    assert not completed(DAY_MS, DAY_MS, DAY_MS) and not completed(0, DAY_MS, 0)
+    assert list(completed(DAY_MS - 1, DAY_MS, DAY_MS)) == [Stretch(0, DAY_MS)]
 
 
-def test_of_a_watermark_that_goes_on_by_centuries_the_newest_are_told() -> None:
-    found = completed(0, 10_000 * DAY_MS, HOUR_MS)
-    assert len(found) == STRETCHES_MAX and found[-1].through_ms == 10_000 * DAY_MS
+def test_a_watermark_that_advances_by_centuries_completes_all_stretches_and_holds_none_in_memory() -> None:
+    found = completed(0, 1_000_000 * DAY_MS, MINUTE_MS)
+    assert len(found) == 1_440_000_000
+    assert found[0] == Stretch(0, MINUTE_MS) and found[-1].through_ms == 1_000_000 * DAY_MS
+    assert [one.through_ms for one in found[-2:]] == [
+        1_000_000 * DAY_MS - MINUTE_MS,
+        1_000_000 * DAY_MS,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -158,3 +165,68 @@ def test_a_folder_that_cannot_be_written_is_an_alarm_until_it_can(world: World) 
     world.markers.unlink()
     await_that("the day", lambda: world.names() == ["2025-11-19"])
     await_that("end of the alarm", lambda: world.alarms["hook complete"] == "")
+
+
+class Folder:
+    """A store that fails at one marker, once."""
+
+    def __init__(self, folder: Path, fails_at: int) -> None:
+        self._store, self._fails_at = store_at(str(folder)), fails_at
+        self.puts: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def put(self, path: str, content: bytes, *, durable: bool) -> None:
+        self.puts.append(path)
+        if len(self.puts) == self._fails_at:
+            raise OSError("the store is away")
+        self._store.put(path, content, durable=durable)
+
+
+def many(count: int) -> Commit:
+    committed = Committed()
+    at_ms = DAY * DAY_MS
+    committed.commit(watermark=Watermark(of="at", at_ms=at_ms + count * MINUTE_MS, before_ms=at_ms))
+    (commit,) = History(committed.reader, PIPELINE).newest(Mark.of(None))
+    return commit
+
+
+def test_a_commit_that_completes_more_than_a_thousand_stretches_has_a_marker_for_each(
+    tmp_path: Path,
+) -> None:
+    count = 1_495
+    sink = CompleteSink(
+        str(tmp_path), lambda: store_at(str(tmp_path)), pipeline=PIPELINE, stretch_ms=MINUTE_MS
+    )
+    sink.deliver(many(count))
+    found = sorted(one.parent.name for one in tmp_path.glob(f"*/{MARKER}"))
+    first_ms = DAY * DAY_MS
+    assert found == [
+        Stretch(end - MINUTE_MS, end).name
+        for end in range(first_ms + MINUTE_MS, first_ms + count * MINUTE_MS + 1, MINUTE_MS)
+    ]
+
+
+def test_a_retry_continues_at_the_marker_that_failed(tmp_path: Path) -> None:
+    store, commit = Folder(tmp_path, fails_at=40), many(60)
+    opened = cast(Store, store)
+    sink = CompleteSink(str(tmp_path), lambda: opened, pipeline=PIPELINE, stretch_ms=MINUTE_MS)
+    with pytest.raises(SinkError, match="the store is away"):
+        sink.deliver(commit)
+    sink.deliver(commit)
+    assert len(store.puts) == 61 and len(set(store.puts)) == 60
+    sink.deliver(many(3))
+    assert len(store.puts) == 64
+
+
+def test_a_message_that_lists_only_some_stretches_says_so_and_names_all_of_them() -> None:
+    told = TableTold(path="p", name="n", kind="hudi", mode="insert", stretch_ms=MINUTE_MS)
+    first_ms = DAY * DAY_MS
+    for count, listed in ((3, 3), (STRETCHES_LISTED_MAX, STRETCHES_LISTED_MAX), (1_495, 1_000)):
+        said = json.loads(message(many(count), pipeline=PIPELINE, table=told))["watermark"]
+        assert len(said["completed"]) == listed and said["completed_count"] == count
+        assert said["completed_shortened"] is (listed < count)
+        assert said["completed_from_ms"] == first_ms
+        assert said["completed_through_ms"] == first_ms + count * MINUTE_MS
+        assert said["completed"][-1]["through_ms"] == said["completed_through_ms"]

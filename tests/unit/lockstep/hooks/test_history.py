@@ -8,13 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 import lockstep.hooks.history
-from control_topic.messages import Range, SourcePartition
 from lockstep.hooks.commits import Mark
 from lockstep.hooks.history import GAP_LOOKS_MAX, Gaps, History, Unreadable
 from table.instants import Instant
 from table.memory.reader import MemoryTableReader
-from table.state import TableState
-from tests.unit.lockstep.hooks.memory_table import P0, PIPELINE, Committed
+from table.watermark import Watermark
+from tests.unit.lockstep.hooks.memory_table import PIPELINE, Committed
 
 START, END = Mark(0, 0, ""), Mark(1_000, 0, "")
 MANY = {"count_max": 10_000, "bytes_max": 1 << 30}
@@ -151,6 +150,24 @@ def test_commits_that_do_not_come_back_are_not_waited_for_without_an_end(
     assert caplog.text.count("are not told") == 1
 
 
+def test_stretches_of_commits_that_the_timeline_has_lost_are_reported_by_the_commit_after_them(
+    table: Committed,
+) -> None:
+    marks = [
+        Mark.of(table.commit(watermark=Watermark(of=of, at_ms=at, before_ms=at - 1)))
+        for at, of in enumerate(["at", "at", "at", "at", "at", "at", "other", "other"])
+    ]
+    reader = Archiving(table.timeline, "memory:/events")
+    reader.gone = frozenset({"t2", "t3", "t6"})
+    history = History(lambda: reader, PIPELINE)
+    for _ in range(GAP_LOOKS_MAX):
+        with pytest.raises(Unreadable):
+            history.after(marks[0], marks[-1], **MANY)
+    found = history.after(marks[0], marks[-1], **MANY)
+    told = {one.mark: (one.watermark_before_ms, one.watermark_ms) for one in found}
+    assert told == {marks[1]: (0, 1), marks[4]: (1, 4), marks[5]: (4, 5), marks[7]: (6, 7)}
+
+
 def test_each_gap_is_waited_for_by_itself(table: Committed, caplog: pytest.LogCaptureFixture) -> None:
     """Two of them began each other's count anew: nothing was told any more, without an end."""
     marks = [Mark.of(table.commit()) for _ in range(12)]
@@ -239,30 +256,3 @@ def test_who_is_far_behind_does_not_hide_from_others_what_is_new(
     newer = Mark.of(table.commit())
     assert len(history.after(marks[3], newer, count_max=4, bytes_max=1 << 30)) == 4
     assert [one.mark for one in history.after(marks[-1], newer, **MANY)] == [newer]
-
-
-def state(kind: str, offsets: dict[SourcePartition, int], *ranges: Range) -> TableState:
-    return TableState(
-        pipeline=PIPELINE, run="r", epoch=1, transaction="t", offsets=offsets, ranges=ranges, kind=kind
-    )
-
-
-P1 = SourcePartition("events", 1)
-FROM_3 = Range(partition=P0, start=3, next=5, records=2)
-
-
-@pytest.mark.parametrize(
-    ("before", "later", "goes_on"),
-    [
-        ({P0: 3, P1: 7}, state("data", {P0: 5, P1: 7}, FROM_3), True),
-        ({P0: 2, P1: 7}, state("data", {P0: 5, P1: 7}, FROM_3), False),
-        ({P0: 3, P1: 6}, state("data", {P0: 5, P1: 7}, FROM_3), False),
-        ({P0: 3}, state("admission", {P0: 3, P1: 7}), True),
-        ({P0: 2}, state("admission", {P0: 3, P1: 7}), False),
-        ({P0: 3}, state("operator", {P0: 9}), True),
-    ],
-)
-def test_whether_a_commit_goes_on_where_the_one_before_ended(
-    before: dict[SourcePartition, int], later: TableState, goes_on: bool
-) -> None:
-    assert lockstep.hooks.history._goes_on(state("data", before), later) is goes_on

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 
 import pytest
@@ -45,6 +46,17 @@ def test_since_is_so_long_ago_or_a_time() -> None:
     assert parse_since("2026-12-31", NOW_MS) == int(datetime(2026, 12, 31).timestamp() * 1_000)
     with pytest.raises(ConfigError, match="neither a duration such as 2h nor a time"):
         parse_since("yesterday", NOW_MS)
+
+
+def test_since_a_local_time_that_comes_twice_or_never_leaves_no_letter_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        assert parse_since("2026-10-25T02:30", NOW_MS) == 1_792_888_200_000
+        assert parse_since("2026-03-29T02:30", NOW_MS) == 1_774_744_200_000
+    time.tzset()
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ def pipeline(tmp_path: Path) -> Path:
     [
         (["--execute", "--why", "x"], "--replay"),
         (["--by-key"], "--replay"),
+        (["--other-group", "g"], "--replay"),
         (["--replay", "--follow"], "leave --follow out"),
         (["--replay", "--execute"], "--why TEXT"),
         (["--replay", "--execute", "--why", " "], "--why TEXT"),

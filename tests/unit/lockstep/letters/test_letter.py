@@ -23,6 +23,17 @@ def test_a_record_without_a_key_or_a_value_has_none() -> None:
     assert isinstance(keyless, Letter) and keyless.key is None and keyless.headers == ()
 
 
+def test_a_letter_names_the_run_that_wrote_it_if_its_version_does() -> None:
+    with_key, without = read_one(OWN, run=b"run-1"), read_one(OWN, key=b"events-3-12", run=b"run-1")
+    assert with_key == without == letter(value=b"{", headers=tuple(OWN), run="run-1")
+    keyless = read(
+        AT, b"events-3-12", b"{", pack([one for one in ours(run=b"r") if one[0] != "lockstep.key"])
+    )
+    assert isinstance(keyless, Letter) and (keyless.key, keyless.run) == (None, "r")
+    old = read_one(OWN)
+    assert isinstance(old, Letter) and old.run == ""
+
+
 def test_headers_of_a_record_that_look_like_ours_stay_its_own() -> None:
     """A record that came from another pipeline's dead-letter topic."""
     found = read(AT, b"events-3-12", b"{", pack([*ours(topic=b"other"), *ours()]))

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from control_topic.messages import SourcePartition
 from lockstep.letters.choice import Counts
+from lockstep.letters.committed_rejects import Standing
 from lockstep.letters.letter import NoLetter
 from lockstep.letters.marks import SentBack
 from lockstep.letters.report import SHOWN_CHARS_MAX, Outcome, Seen, as_json, as_text, heading
@@ -144,3 +145,18 @@ def test_what_is_not_shown_is_counted_and_the_unreadable_named() -> None:
     assert "Not to be read: 1, first events.dlq:0@7: somebody else has written it." in said
     told = outcome.to_json()["summary"]
     assert (told["sent_back_before"], told["set_aside_more_than_once"], told["left_out"]) == (4, 2, 2)
+
+
+@pytest.mark.parametrize("executed", [False, True])
+def test_letters_that_no_commit_proves_are_counted_by_reason(executed: bool) -> None:
+    outcome = Outcome(replay=True, executed=executed)
+    outcome.unproved.update({Standing.ROW: 4, Standing.OPEN: 2})
+    said = outcome_text(outcome)
+    assert "Not replayed, the record is a row (its letter belongs to an aborted transaction): 4." in said
+    assert "Not replayed, its offset is not committed" in said and "no commit covers" not in said
+    assert outcome.to_json()["summary"]["not_rejected_by_a_commit"] == {
+        "committed_as_row": 4,
+        "not_committed": 2,
+        "not_covered": 0,
+        "undecided": 0,
+    }

@@ -39,9 +39,11 @@ class Script:
         self.batches_only = False
         self.on_way_bytes_max = 0
         self.open = 0
+        self.runs: set[str] = set()
 
-    def open_sender(self, settings: dict[str, object]) -> ScriptedSender:
+    def open_sender(self, settings: dict[str, object], run: str) -> ScriptedSender:
         self.open += 1
+        self.runs.add(run)
         return ScriptedSender(self, alone=settings.get("batch.num.messages") == 1, settings=settings)
 
 
@@ -272,3 +274,14 @@ def test_the_window_grows_while_answers_are_quick_and_shrinks_once_for_all_that_
         window.answered(sent_s, sent_s + 9.0)
     assert window.size_bytes == FIRST_BYTES
     assert Window(1_000, quick_s=1.0, slow_s=5.0).size_bytes == 1_000
+
+
+def test_letters_name_their_run_also_those_that_are_sent_alone(
+    script: Script, letters: Callable[..., DeadLetters]
+) -> None:
+    out = letters(run="run-1")
+    out.send([held(3)])
+    assert script.runs == {"run-1"}
+    script.refused, script.batches_only = {"t-0-4": KafkaError.MSG_SIZE_TOO_LARGE}, True
+    out.send([held(3, first=3)])
+    assert script.alone and script.runs == {"run-1"}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from time import tzset
 
 import pytest
 
@@ -255,6 +257,24 @@ def test_properties_are_read_while_they_are_being_rewritten(table: Table) -> Non
     folder = table.base / ".hoodie"
     (folder / "hoodie.properties").rename(folder / "hoodie.properties.backup")
     assert table_properties(str(table.base))["hoodie.table.version"] == "9"
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This machine is in Berlin."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "Europe/Berlin")
+        tzset()
+        yield
+    tzset()
+
+
+def test_of_a_local_time_that_comes_twice_an_instant_has_the_later_one(tmp_path: Path, berlin: None) -> None:
+    """A pending instant that seems an hour older than it is would be taken for abandoned."""
+    timeline = Timeline(Table(tmp_path / "t", **{"hoodie.table.timeline.timezone": "LOCAL"}).base)
+    assert timeline.time_ms("20261025023000000") == 1_792_891_800_000
+    assert timeline.time_ms("20261025013000000") == 1_792_884_600_000
+    assert timeline.time_ms("20261025030000000") == 1_792_893_600_000
 
 
 def test_an_instants_time_is_of_the_tables_zone(tmp_path: Path) -> None:
