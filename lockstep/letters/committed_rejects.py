@@ -6,10 +6,11 @@ letter alone therefore proves nothing. The table's commits do:
 
 * a range of a commit covers the record's offset, and
 * the commit lists the offset as a reject, or
-* the commit lists only some of its rejects (`REJECTS_LISTED_MAX`), and the dead-letter topics hold letters of
-  exactly as many records in its ranges as it counts: all letters, or those that the commit's run wrote. A
-  worker of that run writes a letter of each reject before the commit, so that an equal count means the same
-  records.
+* the commit lists only some of its rejects (`REJECTS_LISTED_MAX`), and the dead-letter topics hold letters
+  that its run wrote of exactly as many records in its ranges as it counts. A worker of that run writes a
+  letter of each reject before the commit, and one run decodes a record alike each time, so that an equal
+  count means the same records. Letters of all runs would prove nothing: some may be deleted, and as many
+  aborted.
 
 An operator may move offsets back, so that several commits cover one offset. A record that any of them did not
 reject is a row.
@@ -58,9 +59,7 @@ class _Rejects:
     listed_count: int
     run: str = ""
     letters: set[bytes] = field(default_factory=set)
-    """Identities of letters whose records the commit covers; only where it does not list all its rejects."""
-    letters_of_run: set[bytes] = field(default_factory=set)
-    """Those of them that the commit's run wrote."""
+    """Identities of the run's letters of records that the commit covers; empty where it lists all rejects."""
 
     @property
     def is_complete(self) -> bool:
@@ -74,12 +73,9 @@ class _Rejects:
                 return Standing.REJECTED
         if self.is_complete:
             return Standing.ROW
-        for counted in (self.letters_of_run, self.letters):
-            if len(counted) == self.count:
-                if letter.identity in counted:
-                    return Standing.REJECTED
-                return Standing.ROW if letter.identity in self.letters else Standing.UNDECIDED
-        return Standing.UNDECIDED
+        if len(self.letters) != self.count:
+            return Standing.UNDECIDED
+        return Standing.REJECTED if letter.identity in self.letters else Standing.ROW
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +185,9 @@ class CommittedRejects:
         """Count a letter of the dead-letter topics, whether it is to be sent or not."""
         for span in self._covering(letter):
             rejects = span.rejects
-            if rejects is None or rejects.is_complete:
+            if rejects is None or rejects.is_complete or not letter.run or letter.run != rejects.run:
                 continue
-            identity = letter.identity
-            if letter.run == rejects.run and letter.run:
-                rejects.letters_of_run.add(identity)
-            if identity in rejects.letters:
+            if letter.identity in rejects.letters:
                 continue
             self._counted += 1
             if self._counted > COUNTED_MAX:
@@ -202,7 +195,7 @@ class CommittedRejects:
                     f"More than {COUNTED_MAX:,} dead letters belong to commits that do not list all their "
                     "rejects: they do not fit into memory, and none of them can be proved to be a reject."
                 )
-            rejects.letters.add(identity)
+            rejects.letters.add(letter.identity)
 
     def standing(self, letter: Letter) -> Standing:
         found = {

@@ -40,8 +40,8 @@ UNPROVED = {
     Standing.OPEN: "its offset is not committed (the next commit decides; replay again after it)",
     Standing.UNCOVERED: "no commit covers its offset (an operator skipped it, or another table has it)",
     Standing.UNDECIDED: (
-        "its commit does not list all its rejects, and the topics hold more or fewer letters of its ranges "
-        "than it counted"
+        "its commit does not list all its rejects, and the topics hold more or fewer letters of its run than "
+        "it counted"
     ),
 }
 """Why a letter is not replayed: only a committed transaction proves that its record was rejected."""

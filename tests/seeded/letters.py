@@ -45,6 +45,15 @@ def all_rejected(right: Any) -> Any:
     return standing
 
 
+def of_all_runs(_right: Any) -> Any:
+    def count_letter(committed: Any, letter: Any) -> None:
+        for span in committed._covering(letter):
+            if span.rejects is not None:
+                span.rejects.letters.add(letter.identity)
+
+    return count_letter
+
+
 def without_count(right: Any) -> Any:
     def standing(rejects: Any, letter: Any) -> Any:
         found = right(rejects, letter)
@@ -78,6 +87,17 @@ BUGS = (
         Hole.LETTERS,
         {"lockstep.letters.committed_rejects:_Rejects.standing": without_count},
         of(PROOFS, "test_more_letters_than_a_commit_counted_prove_nothing_beyond_its_list"),
+    ),
+    Bug(
+        "letters_of_all_runs_are_counted",
+        "As many letters as a commit counted prove its rejects, whichever run wrote them.",
+        Hole.LETTERS,
+        {"lockstep.letters.committed_rejects:CommittedRejects.count": of_all_runs},
+        of(
+            PROOFS,
+            "test_letters_that_name_no_run_prove_nothing_beyond_the_list",
+            "test_no_history_lets_a_record_be_replayed_that_is_a_row",
+        ),
     ),
     Bug(
         "a_missing_commit_is_no_obstacle_to_a_replay",
