@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from control_topic.messages import SourcePartition
 from participant.records.changes import IGNORE
+from participant.records.placeholder import UNAVAILABLE
 from participant.records.raw import RawBatch
 from participant.records.registry.settings import RegistrySettings
 from participant.records.rejects import NONE, Rejects
@@ -116,6 +117,8 @@ class RecordSpec:
     """Of a column of whole numbers: `s`, `ms`, `us` or `ns` since 1970."""
     ahead_max_ms: int = 3_600_000
     """So far an event time may be ahead of its record's timestamp, and of the clock, to count."""
+    unavailable_value: str = UNAVAILABLE
+    """Placeholder of values that an event lacks: see `participant.records.unavailable`. Empty for none."""
     as_keys: bool = False
     """Whether what is read as values are keys, by the header and the schema that keys have."""
 

@@ -16,6 +16,7 @@ from typing import Final
 from tests.seeded import (
     absence,
     clocks,
+    events,
     files,
     letters,
     locks,
@@ -44,6 +45,7 @@ _ALL: tuple[Bug, ...] = (
     *words.BUGS,
     *orders.BUGS,
     *marks.BUGS,
+    *events.BUGS,
 )
 
 BUGS: Final = {bug.name: bug for bug in _ALL}

@@ -26,9 +26,7 @@ Settings of a connector that fit JSON (Avro says what its numbers are: docs/form
 * `time.precision.mode=isostring` for TIMESTAMP and TIMESTAMP_NTZ; by default columns without a time zone are
   numbers of unnamed units, a reject. Columns with a time zone are strings that fit, whatever the mode. More
   than six fractional digits are a reject.
-* PostgreSQL: `REPLICA IDENTITY FULL` for tables with values beyond some 2 KB. Otherwise an update that leaves
-  such a value alone carries a placeholder in its place (`unavailable.value.placeholder`), which a STRING
-  column takes for the value.
+* Values that an event lacks (TOAST, LOBs): `participant.records.unavailable` refuses their placeholder.
 * No transformation that unwraps the event (`ExtractNewRecordState`).
 
 Source of the format: Debezium's documentation, "Data change events" of each connector.
