@@ -7,6 +7,7 @@ from typing import Any
 from tests.seeded.base import Bug, always, of
 from tests.seeded.holes import Hole
 
+NATURAL = "tests/unit/participant/records/by_schema/test_natural.py"
 UNAVAILABLE = "tests/unit/participant/records/test_unavailable.py"
 
 
@@ -39,5 +40,16 @@ BUGS = (
         Hole.VALUES,
         {"participant.records.unavailable:UnavailableValues._of_list": always(())},
         of(UNAVAILABLE, "test_slices_chunks_and_nulls_leave_each_row_its_own"),
+    ),
+    Bug(
+        "a_decimal_of_connect_is_bytes",
+        "A decimal whose scale Avro does not allow, such as a NUMBER of Oracle, is stored as bytes.",
+        Hole.VALUES,
+        {"participant.records.avro.schema:_connect_decimal": always(("", 0, 0))},
+        of(
+            NATURAL,
+            "test_a_decimal_of_connect_that_has_no_column_is_refused_by_the_name_of_its_field",
+            "test_a_decimal_of_connect_has_a_column_with_room_for_all_of_its_numbers",
+        ),
     ),
 )
