@@ -10,6 +10,7 @@ from lockstep.config import values
 from lockstep.config.schema_values import Columns, MessageName, UnavailableValue
 from lockstep.config.sections import DEAD_LETTER_SUFFIX, Section, meanings
 from participant.records.changes import CHANGES, EVOLVE, IGNORE
+from participant.records.decimal_handling import HANDLINGS
 from participant.records.kinds import ENVELOPES, FORMATS, FRAMINGS
 from participant.records.placeholder import UNAVAILABLE
 
@@ -118,6 +119,14 @@ class RecordSection(Section):
         default="none",
         description=(
             f"What a value is wrapped in: {meanings({n: k.meaning for n, k in ENVELOPES.items()})}."
+        ),
+    )
+    decimal_handling: Literal["", "precise", "string", "double", "schema"] = Field(
+        default="",
+        description=(
+            "Of Debezium's events in JSON, how DECIMAL columns are encoded, as the connector's "
+            f"`decimal.handling.mode` says: {meanings(HANDLINGS)}. The schema in an event, where there is "
+            "one, decides. Required with a DECIMAL column, since base64 can look like digits."
         ),
     )
     unavailable_value: UnavailableValue = Field(

@@ -119,6 +119,9 @@ class RecordSpec:
     """So far an event time may be ahead of its record's timestamp, and of the clock, to count."""
     unavailable_value: str = UNAVAILABLE
     """Placeholder of values that an event lacks: see `participant.records.unavailable`. Empty for none."""
+    decimal_handling: str = ""
+    """Encoding of decimals in change events of JSON: one of `HANDLINGS`. Empty: digits in a string, or a
+    number."""
     as_keys: bool = False
     """Whether what is read as values are keys, by the header and the schema that keys have."""
 
@@ -173,6 +176,8 @@ class Asked:
     key_columns: Sequence[pa.Field]
     """Those that say which row a record without a value deletes. None where `upserts` is false."""
     delete_field: str = ""
+    decimal_handling: str = ""
+    """See `RecordSpec`."""
     look_back: LookBack = nothing
 
 

@@ -116,6 +116,7 @@ def decoder(
             upserts=upserts,
             key_columns=[columns.field(name) for name in dict.fromkeys(found)] if upserts else (),
             delete_field=record.delete_field,
+            decimal_handling=record.decimal_handling,
             look_back=look_back,
         )
         if not record.is_mapped:

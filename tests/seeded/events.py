@@ -7,6 +7,8 @@ from typing import Any
 from tests.seeded.base import Bug, always, of
 from tests.seeded.holes import Hole
 
+CONFIG = "tests/unit/lockstep/config/test_decimals.py"
+DECIMALS = "tests/unit/participant/records/envelopes/debezium/test_decimals.py"
 NATURAL = "tests/unit/participant/records/by_schema/test_natural.py"
 UNAVAILABLE = "tests/unit/participant/records/test_unavailable.py"
 
@@ -51,5 +53,30 @@ BUGS = (
             "test_a_decimal_of_connect_that_has_no_column_is_refused_by_the_name_of_its_field",
             "test_a_decimal_of_connect_has_a_column_with_room_for_all_of_its_numbers",
         ),
+    ),
+    Bug(
+        "the_schema_of_a_decimal_is_not_read",
+        "Base64 that looks like digits is stored as those digits, though the event's schema says base64.",
+        Hole.VALUES,
+        {"participant.records.envelopes.debezium.decimals:EventSchemas.encodings": always(None)},
+        of(DECIMALS, "test_the_schema_in_the_event_decides_whatever_is_configured"),
+    ),
+    Bug(
+        "a_string_is_taken_for_a_double",
+        "A string of digits is taken where decimals are numbers, though it may be base64.",
+        Hole.VALUES,
+        {"participant.records.envelopes.debezium.decimals:_Strict._text": always(None)},
+        of(
+            DECIMALS,
+            "test_without_a_schema_the_setting_decides",
+            "test_numbers_and_base64_may_be_in_one_batch_and_not_in_one_event",
+        ),
+    ),
+    Bug(
+        "decimals_need_no_encoding",
+        "A run with a DECIMAL column begins though nothing says how decimals are encoded.",
+        Hole.VALUES,
+        {"lockstep.config.checks:check_decimals": always(())},
+        of(CONFIG, "test_a_decimal_column_is_refused_until_its_encoding_is_configured"),
     ),
 )

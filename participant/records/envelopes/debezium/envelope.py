@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from participant.records.decimal_handling import PRECISE
+from participant.records.envelopes.debezium.decimal_keys import DecimalKeys
 from participant.records.envelopes.debezium.decoder import DebeziumDecoder
 from participant.records.envelopes.debezium.order import LogOrder
 from participant.records.port import Asked, Decoded, Format, KeyReader, LookBack
@@ -29,9 +31,16 @@ class ChangeEvents:
         """Raises `SchemaError`."""
 
         def reading(schema: pa.Schema) -> DebeziumDecoder:
-            return DebeziumDecoder(schema, values.values, typed=values.typed, order=self._order)
+            return DebeziumDecoder(
+                schema,
+                values.values,
+                typed=values.typed,
+                order=self._order,
+                decimal_handling=asked.decimal_handling,
+            )
 
-        keys_of = keys.keys(asked.key_columns)
+        precise = asked.decimal_handling == PRECISE and not keys.typed
+        keys_of = DecimalKeys.of(asked.key_columns, keys) if precise else keys.keys(asked.key_columns)
         return ChangeEventDecoder(reading(asked.schema), keys_of, asked.look_back, lambda: reading(NO_COLUMN))
 
 

@@ -51,6 +51,7 @@ columns = { }
 rest = ""
 on_schema_change = "auto"
 envelope = "none"
+decimal_handling = ""
 unavailable_value = "__debezium_unavailable_value"
 on_error = "fail"
 dead_letter_topic = ""
