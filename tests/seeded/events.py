@@ -10,11 +10,26 @@ from tests.seeded.holes import Hole
 CONFIG = "tests/unit/lockstep/config/test_decimals.py"
 DECIMALS = "tests/unit/participant/records/envelopes/debezium/test_decimals.py"
 NATURAL = "tests/unit/participant/records/by_schema/test_natural.py"
+ECHOES = "tests/unit/participant/records/envelopes/debezium/test_echoes.py"
+PLAIN = "tests/unit/participant/records/envelopes/test_plain.py"
 UNAVAILABLE = "tests/unit/participant/records/test_unavailable.py"
 
 
 def only_text(right: Any) -> Any:
     return lambda placeholder: {placeholder.decode(errors="replace")}
+
+
+def unchanged(_echoes: Any, _batch: Any, _changes: Any, tombstones: Any, nameless: Any) -> Any:
+    return tombstones, nameless
+
+
+def complete_as_rows(right: Any) -> Any:
+    def complete(decoder: Any, decoded: Any, deleted: Any, offsets: Any) -> Any:
+        left, _ = right(decoder, decoded, deleted & False, offsets)
+        flags = left.table.column(decoder._delete_field)
+        return left, flags.fill_null(False).to_numpy()
+
+    return complete
 
 
 BUGS = (
@@ -78,5 +93,30 @@ BUGS = (
         Hole.VALUES,
         {"lockstep.config.checks:check_decimals": always(())},
         of(CONFIG, "test_a_decimal_column_is_refused_until_its_encoding_is_configured"),
+    ),
+    Bug(
+        "a_delete_needs_required_columns",
+        "A delete by a field is refused where it lacks a column that is NOT NULL, and the run halts.",
+        Hole.VALUES,
+        {"participant.records.envelopes.plain:ChangeDecoder._complete": complete_as_rows},
+        of(PLAIN, "test_a_delete_may_lack_required_columns_and_a_row_may_not"),
+    ),
+    Bug(
+        "an_echo_needs_a_readable_key",
+        "A tombstone right behind its delete is refused where its key has another shape, and the run halts.",
+        Hole.VALUES,
+        {"participant.records.envelopes.debezium.echoes:Echoes.keyed": lambda _right: unchanged},
+        of(
+            ECHOES,
+            "test_a_tombstone_with_a_strange_key_has_the_key_of_the_delete_before_it",
+            "test_a_run_that_begins_between_the_two_looks_at_the_record_before",
+        ),
+    ),
+    Bug(
+        "an_echo_may_have_another_key",
+        "A tombstone is taken for the echo of the delete before it, though their keys differ.",
+        Hole.VALUES,
+        {"participant.records.envelopes.debezium.echoes:_may_have_one_key": always(True)},
+        of(ECHOES, "test_a_tombstone_of_another_key_than_the_delete_before_it_is_refused"),
     ),
 )

@@ -90,6 +90,11 @@ def numbers(found: Decoded) -> list[Any]:
     return values
 
 
+def refused(found: Decoded, why: str) -> bool:
+    """Whether there is one record, refused for this reason."""
+    return [reject.reason[: len(why)] for reject in found.rejects] == [why]
+
+
 DDL = "id BIGINT, n DECIMAL(12,2)"
 
 
@@ -106,10 +111,10 @@ def test_the_schema_in_the_event_decides_whatever_is_configured(text: str, reads
 def test_without_a_schema_the_setting_decides(text: str, reads: str) -> None:
     bare = event("c", after={"id": 1, "n": text})
     assert numbers(decoded(DDL, bare, handling="precise", reads=reads)) == [meant(text, 2)]
-    (reject,) = decoded(DDL, bare, handling="double", reads=reads).rejects
-    assert reject.reason.startswith("field after.n: not a DECIMAL(12,2) but a ")
-    (reject,) = decoded(DDL, bare, handling="schema", reads=reads).rejects
-    assert reject.reason.startswith("field schema is missing")
+    assert refused(
+        decoded(DDL, bare, handling="double", reads=reads), "field after.n: not a DECIMAL(12,2) but a "
+    )
+    assert refused(decoded(DDL, bare, handling="schema", reads=reads), "field schema is missing")
 
 
 def test_digits_in_a_string_are_a_number_where_the_setting_says_so(reads: str) -> None:
