@@ -12,7 +12,6 @@ import pyarrow as pa
 from participant.records.port import Asked, Decoded, Decoder, Format, KeyReader
 from participant.records.raw import RawBatch
 from participant.records.rejects import Reasons, Rejects
-from table.schema import record_schema
 
 
 class Plain:
@@ -27,7 +26,8 @@ class Plain:
             return ChangeDecoder(values.values(asked.schema), keys_of, "")
         decoder = values.values(all_nullable(asked.schema))
         names = frozenset(column.name for column in asked.key_columns)
-        return ChangeDecoder(decoder, keys_of, asked.delete_field, required_columns(asked.schema), names)
+        required = [column.name for column in asked.schema if not column.nullable]
+        return ChangeDecoder(decoder, keys_of, asked.delete_field, required, names)
 
 
 class ChangeDecoder:
@@ -82,10 +82,9 @@ class ChangeDecoder:
         bad, reasons = np.zeros(table.num_rows, dtype=np.bool_), Reasons()
         places = decoded.kept if decoded.kept is not None else np.arange(len(offsets), dtype=np.int64)
         for name in self._required:
-            column = table.column(name)
-            if not column.null_count:
+            if name not in table.column_names or not table.column(name).null_count:  # the table adds columns
                 continue
-            missing = column.is_null().to_numpy() & ~bad
+            missing = table.column(name).is_null().to_numpy() & ~bad
             if name not in self._key_columns:
                 missing &= ~deleted
             if missing.any():
@@ -101,8 +100,3 @@ class ChangeDecoder:
 def all_nullable(schema: pa.Schema) -> pa.Schema:
     """Return the schema in which every column may be null, as a delete may lack all but its key."""
     return pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
-
-
-def required_columns(schema: pa.Schema) -> list[str]:
-    """Return the record's columns that must not be null."""
-    return [field.name for field in record_schema(schema) if not field.nullable]
