@@ -228,6 +228,11 @@ def _is_ours(field: pa.Field) -> bool:
     return bool(field.name.startswith((KAFKA_PREFIX, POSITION_COLUMN)) or field.metadata == MADE)
 
 
+def holds_decimal(kind: pa.DataType) -> bool:
+    """Return whether a type is or holds a DECIMAL."""
+    return pa.types.is_decimal(kind) or any(holds_decimal(kind.field(i).type) for i in range(kind.num_fields))
+
+
 def ddl_name(kind: pa.DataType) -> str:
     """An Arrow type as DDL spells it, for people."""
     if kind in DDL_NAMES:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.exchange import WORKERS_MAX
 from lockstep.config.columns import check_columns, rest_problem
+from lockstep.config.decimals import check_decimals, decimal_handling_means_something
 from lockstep.config.event_time import check_event_time
 from lockstep.config.hooks import check_complete, check_hooks
 from lockstep.config.model import Config
@@ -71,6 +72,7 @@ def check_schema(config: Config) -> Iterator[Problem]:
     yield from check_terms(config, columns)
     yield from check_retention(config, columns)
     yield from check_columns(config, columns)
+    yield from check_decimals(config, columns)
 
 
 def _delete_field(config: Config, columns: pa.Schema) -> Iterator[Problem]:
@@ -354,6 +356,7 @@ RELATIONS: tuple[Check, ...] = (
     _change_events_bring_their_order,
     _the_envelope_is_read_from_the_format,
     _the_rest_is_read_where_it_can_be,
+    decimal_handling_means_something,
     _write_timeout_covers_an_interval,
     _write_limit_covers_the_timeout,
     _rows_are_handed_over_where_they_can_be,

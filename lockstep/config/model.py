@@ -169,6 +169,8 @@ class Config(Section):
             event_time=self.record.event_time,
             event_time_unit=self.record.event_time_unit,
             ahead_max_ms=self.record.ahead_max_ms,
+            unavailable_value=self.record.unavailable_value,
+            decimal_handling=self.record.decimal_handling,
         )
 
     def mark_rule(self) -> MarkRule | None:

@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from lockstep.config import values
-from lockstep.config.schema_values import Columns, MessageName
+from lockstep.config.schema_values import Columns, MessageName, UnavailableValue
 from lockstep.config.sections import DEAD_LETTER_SUFFIX, Section, meanings
 from participant.records.changes import CHANGES, EVOLVE, IGNORE
+from participant.records.decimal_handling import HANDLINGS
 from participant.records.kinds import ENVELOPES, FORMATS, FRAMINGS
+from participant.records.placeholder import UNAVAILABLE
 
 COLUMN_CHARS_MAX = 200
 
@@ -117,6 +119,24 @@ class RecordSection(Section):
         default="none",
         description=(
             f"What a value is wrapped in: {meanings({n: k.meaning for n, k in ENVELOPES.items()})}."
+        ),
+    )
+    decimal_handling: Literal["", "precise", "string", "double", "schema"] = Field(
+        default="",
+        description=(
+            "Of Debezium's events in JSON, how DECIMAL columns are encoded, as the connector's "
+            f"`decimal.handling.mode` says: {meanings(HANDLINGS)}. The schema in an event, where there is "
+            "one, decides. Required with a DECIMAL column, since base64 can look like digits."
+        ),
+    )
+    unavailable_value: UnavailableValue = Field(
+        default=UNAVAILABLE,
+        description=(
+            "Placeholder that the connector writes for a value which did not change and is not in the event: "
+            "Debezium's setting `unavailable.value.placeholder`, its prefix `hex:` included. A row that "
+            "holds it is a reject, in a column of any type. "
+            "[upserts.md](upserts.md#values-that-an-event-lacks) has its forms. "
+            "Empty: no value is a placeholder."
         ),
     )
     on_error: Literal["fail", "dead_letter"] = Field(

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator
 
 from lockstep.config.problems import shown
+from participant.records.placeholder import HEX, placeholder_bytes
 from participant.records.sources import parse
 
 MESSAGE_NAME = re.compile(r"(?=.{1,500}\Z)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -67,3 +68,23 @@ def _columns(value: object) -> object:
 Columns = Annotated[dict[str, str], BeforeValidator(_columns)]
 MessageName = Annotated[str, AfterValidator(_message_name)]
 """Of Protobuf, package included; empty for none."""
+
+PLACEHOLDER_CHARS_MAX = 1_000
+
+
+def _placeholder(value: str) -> str:
+    if len(value) > PLACEHOLDER_CHARS_MAX:
+        raise ValueError(f"{len(value)} characters, at most {PLACEHOLDER_CHARS_MAX} are allowed")
+    try:
+        is_empty = not placeholder_bytes(value)
+    except ValueError:
+        raise ValueError(
+            f"{shown(value)}: behind {HEX} write hexadecimal digits, two for each byte"
+        ) from None
+    if value and is_empty:
+        raise ValueError(f"{shown(value)} has no byte: leave it empty for no placeholder")
+    return value
+
+
+UnavailableValue = Annotated[str, AfterValidator(_placeholder)]
+"""A connector's placeholder for values that an event lacks; empty for none."""

@@ -66,6 +66,7 @@ class ChangeDataPlay:
 [record]
 schema = "{SCHEMA}"
 envelope = "debezium"
+decimal_handling = "string"
 
 [table]
 path = "{path}"

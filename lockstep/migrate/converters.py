@@ -54,7 +54,7 @@ SUBPROPERTIES: Mapping[str, str] = {
     "scrub.invalid.names": "name a column by record.columns where its field's name can be none",
     "ignore.default.for.nullables": "a field that is null is null",
     "replace.null.with.default": "a field that is null is null: no default stands in for it",
-    "decimal.format": "a DECIMAL column takes numbers and texts of digits; BASE64 is not read",
+    "decimal.format": "DECIMAL takes numbers and digits; BASE64 in change events, by record.decimal_handling",
     "json.fail.invalid.schema": "values are held against the columns, not against their JSON Schema",
     "json.fail.unknown.properties": "fields that are no column are read over, or kept in record.rest",
     "specific.avro.reader": "no Java class is loaded",

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from control_topic.messages import SourcePartition
 from participant.records.changes import IGNORE
+from participant.records.placeholder import UNAVAILABLE
 from participant.records.raw import RawBatch
 from participant.records.registry.settings import RegistrySettings
 from participant.records.rejects import NONE, Rejects
@@ -116,6 +117,11 @@ class RecordSpec:
     """Of a column of whole numbers: `s`, `ms`, `us` or `ns` since 1970."""
     ahead_max_ms: int = 3_600_000
     """So far an event time may be ahead of its record's timestamp, and of the clock, to count."""
+    unavailable_value: str = UNAVAILABLE
+    """Placeholder of values that an event lacks: see `participant.records.unavailable`. Empty for none."""
+    decimal_handling: str = ""
+    """Encoding of decimals in change events of JSON: one of `HANDLINGS`. Empty: digits in a string, or a
+    number."""
     as_keys: bool = False
     """Whether what is read as values are keys, by the header and the schema that keys have."""
 
@@ -170,6 +176,8 @@ class Asked:
     key_columns: Sequence[pa.Field]
     """Those that say which row a record without a value deletes. None where `upserts` is false."""
     delete_field: str = ""
+    decimal_handling: str = ""
+    """See `RecordSpec`."""
     look_back: LookBack = nothing
 
 

@@ -15,6 +15,7 @@ from participant.records.event_time import EventTimeReader
 from participant.records.kinds import ENVELOPES, format_made, made
 from participant.records.port import Asked, Decoder, Envelope, LookBack, RecordSpec, nothing
 from participant.records.sources import taken
+from participant.records.unavailable import AvailableRows, may_hold
 from participant.source.fetcher import BATCH_RECORDS
 from participant.worker.memory import MemoryBudget
 from table.kinds import table_kind
@@ -103,12 +104,19 @@ def decoder(
     values, keys = format_made(record.format, record), format_made(record.key_format, record)
 
     def reading(schema: pa.Schema) -> Decoder:
+        reads = of_columns(schema)
+        if record.unavailable_value and may_hold(record_schema(schema)):
+            return AvailableRows(reads, record.unavailable_value, found)
+        return reads
+
+    def of_columns(schema: pa.Schema) -> Decoder:
         columns = record_schema(schema)
         asked = Asked(
             schema=schema,
             upserts=upserts,
             key_columns=[columns.field(name) for name in dict.fromkeys(found)] if upserts else (),
             delete_field=record.delete_field,
+            decimal_handling=record.decimal_handling,
             look_back=look_back,
         )
         if not record.is_mapped:

@@ -17,6 +17,7 @@ from tests.seeded import (
     absence,
     civil_times,
     clocks,
+    events,
     files,
     letters,
     locks,
@@ -46,6 +47,7 @@ _ALL: tuple[Bug, ...] = (
     *words.BUGS,
     *orders.BUGS,
     *marks.BUGS,
+    *events.BUGS,
 )
 
 BUGS: Final = {bug.name: bug for bug in _ALL}

@@ -21,6 +21,7 @@ class Hole(StrEnum):
         "A source partition whose log begins late, or whose log is damaged, is read as if nothing were."
     )
     AGAIN = "Change data that comes again undoes what is newer, and a time of no calendar breaks a batch."
+    VALUES = "An event's placeholder or encoded number is stored as if it were the value."
     WRITERS = "Who writes for long is taken for silent."
     LEFT = "What a driver that died has left is nobody's, and stays for ever."
     WORDS = "What an operator reads has no cause, no name, or no end."

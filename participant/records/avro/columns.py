@@ -15,7 +15,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from participant.records.avro import datum
-from participant.records.avro.connect import TEXTS, said_digits, variable_decimal
+from participant.records.avro.connect import TEXTS, loose_decimal, said_digits, variable_decimal
 from participant.records.avro.datum import Read
 from participant.records.avro.schema import Node
 from participant.records.by_schema.misread import Misread
@@ -72,11 +72,11 @@ class _Readers:
         if node.kind == "map" and pa.types.is_map(kind):
             return datum.map_of(self.of(node.inside[0], kind.item_type, f"{path}{{}}"))
         if pa.types.is_decimal128(kind):
-            decimal = (
-                _decimal(node, kind, path) if node.logical == "decimal" else variable_decimal(node, kind)
-            )
+            decimal = loose_decimal(node, kind) or variable_decimal(node, kind)
             if decimal is not None:
                 return decimal
+            if node.logical == "decimal":
+                return _decimal(node, kind, path)
         read = _scalar(node).get(kind)
         if read is None:
             raise SchemaError(f"field {path}: {node} is not read as {ddl_name(kind)}{_instead(node)}")
@@ -196,6 +196,8 @@ def _scalar(node: Node) -> Mapping[pa.DataType, Read]:
 def _instead(node: Node) -> str:
     """Which columns take it, for people."""
     if node.logical == "decimal":
+        if not 0 <= node.scale <= min(node.precision, DECIMAL_PRECISION_MAX):
+            return "; it is as a DECIMAL(q,t) that has room for its numbers"
         return f"; it is as DECIMAL({min(node.precision, DECIMAL_PRECISION_MAX)},{node.scale})"
     takers = [ddl_name(kind) for kind in _scalar(node)]
     if not takers:

@@ -17,17 +17,12 @@ import pyarrow as pa
 
 from participant.records.avro import datum
 from participant.records.avro.datum import Read
-from participant.records.avro.schema import Node
+from participant.records.avro.schema import CONNECT_DECIMAL, PRECISION_UNSAID, SCALE_MAX, Node
 from participant.records.by_schema.misread import Misread
 from participant.records.json.values import Mismatch, convert
 from table.schema import DECIMAL_PRECISION_MAX, LOCAL_MICROS, UTC_MICROS
 
-CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
-PRECISION_UNSAID = 64
-"""What Connect writes where it does not know how many digits a decimal has."""
 VARIABLE_SCALE = "io.debezium.data.VariableScaleDecimal"
-SCALE_MAX = 400
-"""Either way. A NUMBER of Oracle's has 127, a NUMERIC of PostgreSQL's is read up to here."""
 NUMBER_BYTES_MAX = 256
 _EXACT = Context(prec=2 * DECIMAL_PRECISION_MAX)
 
@@ -47,23 +42,38 @@ def variable_decimal(node: Node, kind: pa.Decimal128Type) -> Read | None:
     whole = datum.record_of(
         [(name, datum.read_int if of == "int" else datum.read_bytes, True) for name, of in inside.items()], []
     )
-    limit = 10**kind.precision
 
     def read(data: bytes, at: int) -> tuple[Decimal, int]:
         found, at = whole(data, at)
-        scale, value = found["scale"], found["value"]
-        if not value or len(value) > NUMBER_BYTES_MAX or abs(scale) > SCALE_MAX:
-            raise Misread("a decimal of more digits than the column, or of no byte")
-        number, rest = int.from_bytes(value, "big", signed=True), 0
-        if scale <= kind.scale:
-            number *= 10 ** (kind.scale - scale)
-        else:
-            number, rest = divmod(number, 10 ** (scale - kind.scale))
-        if rest or not -limit < number < limit:
-            raise Misread("a decimal of more digits than the column")
-        return Decimal(number).scaleb(-kind.scale, context=_EXACT), at
+        return rescaled(found["value"], found["scale"], kind), at
 
     return read
+
+
+def loose_decimal(node: Node, kind: pa.Decimal128Type) -> Read | None:
+    """Return a reader of a decimal whose scale is none of Avro's; None for any other type."""
+    if node.logical != "decimal" or 0 <= node.scale <= node.precision:
+        return None
+
+    def read(data: bytes, at: int) -> tuple[Decimal, int]:
+        value, at = datum.read_bytes(data, at)
+        return rescaled(value, node.scale, kind), at
+
+    return read
+
+
+def rescaled(value: bytes, scale: int, kind: pa.Decimal128Type) -> Decimal:
+    """Return an unscaled number as a decimal of the column's scale. Raises `Misread` if a digit is lost."""
+    if not value or len(value) > NUMBER_BYTES_MAX or abs(scale) > SCALE_MAX:
+        raise Misread("a decimal of more digits than the column, or of no byte")
+    number, rest, limit = int.from_bytes(value, "big", signed=True), 0, 10**kind.precision
+    if scale <= kind.scale:
+        number *= 10 ** (kind.scale - scale)
+    else:
+        number, rest = divmod(number, 10 ** (scale - kind.scale))
+    if rest or not -limit < number < limit:
+        raise Misread("a decimal of more digits than the column")
+    return Decimal(number).scaleb(-kind.scale, context=_EXACT)
 
 
 def _text(turned: Callable[[str], Any]) -> Read:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from participant.records.avro.columns import value_reader
+from participant.records.avro.connect import said_digits
 from participant.records.avro.schema import Node
 from participant.records.by_schema.following import NoColumn, child
 from table.schema import DECIMAL_PRECISION_MAX, LOCAL_MICROS, UTC_MICROS, SchemaError
@@ -77,11 +78,14 @@ def _type(node: Node, has: pa.DataType | None, path: str) -> pa.DataType:
     if has is not None and _is_read_as(node, has):
         return has
     if node.logical == "decimal":
-        if node.precision > DECIMAL_PRECISION_MAX:
+        places = max(node.scale, 0)
+        digits = max(node.precision - node.scale, 0) + places
+        if digits > DECIMAL_PRECISION_MAX or not said_digits(node):
             raise NoColumn(
-                f"field {path}: {node} goes into no column: that has {DECIMAL_PRECISION_MAX} digits at most"
+                f"field {path}: {node} goes into no column: that has {DECIMAL_PRECISION_MAX} digits at most. "
+                "Write a DECIMAL column in record.schema that has room for its numbers"
             )
-        return pa.decimal128(node.precision, node.scale)
+        return pa.decimal128(digits, places)
     kind = MEANT.get((node.kind, node.connect)) or NATURAL.get((node.kind, node.logical))
     if kind is None:
         raise NoColumn(f"field {path}: {node} goes into no column")

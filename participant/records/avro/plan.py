@@ -85,7 +85,10 @@ class _Plan:
                 return self._add("enum", [], node.symbols)
         if node.logical == "decimal" and pa.types.is_decimal128(kind):
             digits = min(node.precision, kind.precision - kind.scale + node.scale)
-            return self._add("decimal", [node.size_bytes, digits, kind.scale - node.scale])
+            places = kind.scale - node.scale
+            if digits < 1 or places < 0:
+                raise ValueError(f"{node} into {kind}: numbers fit or not one by one")
+            return self._add("decimal", [node.size_bytes, digits, places])
         if node.kind == "fixed":
             spelled = node.logical == "uuid" and pa.types.is_string(kind)
             return self._add("uuid", []) if spelled else self._add("fixed", [node.size_bytes])

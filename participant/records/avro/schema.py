@@ -49,6 +49,13 @@ LOGICAL: Mapping[str, frozenset[str]] = {
 }
 """Logical type -> what it may be of. Of anything else it says nothing, as the specification wants."""
 UUID_BYTES = 16
+CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+PRECISION_UNSAID = 64
+"""Connect's precision for a decimal whose number of digits it does not know."""
+SCALE_MAX = 400
+"""Bound of a decimal's scale, above and below zero. A NUMBER of Oracle has 127."""
+SCALE_UNKNOWN = "decimal of unknown scale"
+"""Logical type of a Connect decimal whose scale is missing or beyond `SCALE_MAX`: no column takes it."""
 LOGICAL_TYPE = "lockstep.logicalType"
 """Under which the logical type stands while fastavro parses: the specification wants one that does not go
 with its type to be ignored, and fastavro refuses the schema."""
@@ -204,6 +211,8 @@ class _Tree:
 
 def _primitive(kind: str, parsed: Mapping[str, Any]) -> Node:
     logical, precision, scale = _logical(kind, parsed)
+    if kind == "bytes" and not logical and parsed.get("connect.name") == CONNECT_DECIMAL:
+        logical, precision, scale = _connect_decimal(parsed)
     return Node(
         kind=kind,
         least_bytes=LEAST_BYTES[kind],
@@ -245,3 +254,20 @@ def _logical(kind: str, parsed: Mapping[str, Any]) -> tuple[str, int, int]:
     if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or not precision:
         return "", 0, 0
     return said, precision, scale
+
+
+def _connect_decimal(parsed: Mapping[str, Any]) -> tuple[str, int, int]:
+    """Return logical type, precision and scale of a Connect decimal that is no decimal of Avro.
+
+    Avro allows no scale below zero or above the precision, Connect does.
+    """
+    parameters = parsed.get("connect.parameters")
+    said = parsed.get("scale", parameters.get("scale") if isinstance(parameters, Mapping) else None)
+    try:
+        scale = int(str(said))
+    except ValueError:
+        return SCALE_UNKNOWN, 0, 0
+    precision = parsed.get("precision")
+    if type(precision) is not int or precision < 1:
+        precision = PRECISION_UNSAID
+    return ("decimal", precision, scale) if abs(scale) <= SCALE_MAX else (SCALE_UNKNOWN, 0, 0)

@@ -5,7 +5,7 @@ Whatever decodes values and keys stays as it is, and as fast: it is asked for ot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -34,23 +34,32 @@ def columns_decoder(
     """
     names = [one.name for one in asked.key_columns]
     key_columns = key_plan(plan.columns, names) if asked.upserts else ((), ())
+    value = plan.value
+    if asked.delete_field:  # a delete may lack all but its key: which record is one, is known later
+        value = pa.schema([one.with_nullable(True) for one in value])
     inner = envelope.decoder(
-        replace(asked, schema=plan.value, delete_field=""),
+        replace(asked, schema=value, delete_field=""),
         values if len(plan.value) else _Unread(),
         _KeysOf(keys, *key_columns),
     )
     reads_keys = row_keys.values(plan.key) if len(plan.key) else None
-    return ColumnsDecoder(record_schema(asked.schema), plan, inner, reads_keys, asked.delete_field)
+    return ColumnsDecoder(record_schema(asked.schema), plan, inner, reads_keys, asked.delete_field, names)
 
 
 class ColumnsDecoder:
     """See `Decoder`. `inner` reads what the plan wants of values, `keys` of keys."""
 
     def __init__(
-        self, schema: pa.Schema, plan: Plan, inner: Decoder, keys: Decoder | None, delete_field: str
+        self,
+        schema: pa.Schema,
+        plan: Plan,
+        inner: Decoder,
+        keys: Decoder | None,
+        delete_field: str,
+        key_columns: Collection[str] = (),
     ) -> None:
         self._schema, self._plan, self._inner, self._keys = schema, plan, inner, keys
-        self._delete_field = delete_field
+        self._delete_field, self._key_columns = delete_field, key_columns
         self._wants = {column.source.kind for column in plan.columns if not column.source.from_fields}
 
     def decode(self, batch: RawBatch) -> Decoded:
@@ -115,10 +124,14 @@ class ColumnsDecoder:
         """All columns. A row that has one of them not is marked, with why."""
         places = decoded.kept if decoded.kept is not None else np.arange(len(given), dtype=np.int64)
         found: dict[str, pa.ChunkedArray] = {}
-        for column in self._plan.columns:
+        deleted = decoded.deleted
+        for column in sorted(self._plan.columns, key=lambda one: one.name != self._delete_field):
             made = make(column, given)
             found[column.name] = made.values
-            missing = _missing(column, made.values, decoded)
+            if column.name == self._delete_field:
+                deleted = made.values.fill_null(False).to_numpy()
+            needed = self._delete_field and column.name in self._key_columns
+            missing = _missing(column, made.values, None if needed else deleted)
             for which, why in ((made.misfits, made.why), (missing, _none(column))):
                 new = which & ~misfits
                 if new.any():
@@ -136,8 +149,9 @@ class ColumnsDecoder:
         misfits: npt.NDArray[np.bool_],
     ) -> Decoded:
         fields, columns = list(self._schema), [made[name] for name in self._schema.names]
-        if POSITION_COLUMN in decoded.table.column_names:  # and of such rows deletes have not all columns
-            fields = [one.with_nullable(True) for one in fields]
+        if self._delete_field or POSITION_COLUMN in decoded.table.column_names:
+            fields = [one.with_nullable(True) for one in fields]  # a delete lacks columns
+        if POSITION_COLUMN in decoded.table.column_names:
             fields.append(decoded.table.schema.field(POSITION_COLUMN))
             columns.append(decoded.table.column(POSITION_COLUMN))
         plain = pa.schema([one.with_nullable(True) for one in fields])
@@ -156,12 +170,14 @@ class ColumnsDecoder:
         )
 
 
-def _missing(column: Column, made: pa.ChunkedArray, decoded: Decoded) -> npt.NDArray[np.bool_]:
-    """Where it is null, and must not be."""
+def _missing(
+    column: Column, made: pa.ChunkedArray, deleted: npt.NDArray[np.bool_] | None
+) -> npt.NDArray[np.bool_]:
+    """Return where a column is null and must not be. `deleted`: rows that may lack it."""
     if column.field.nullable or not made.null_count:
         return np.zeros(len(made), dtype=np.bool_)
     nulls: npt.NDArray[np.bool_] = made.is_null().to_numpy()
-    return nulls & ~decoded.deleted if decoded.deleted is not None else nulls
+    return nulls & ~deleted if deleted is not None else nulls
 
 
 def _none(column: Column) -> str:

@@ -165,14 +165,14 @@ def _fit_struct(read: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
         if not field.nullable and done.null_count:
             if pc.struct_field(read, i).null_count > read.null_count:
                 raise Misfit("a required field is missing or null")
-            done = _without_nulls(
+            done = without_nulls(
                 done
             )  # they are in null STRUCTs only, but parquet's writer would refuse them
         inside.append(done)
     return pa.StructArray.from_arrays(inside, fields=list(kind), mask=_nulls(read))
 
 
-def _without_nulls(array: pa.Array) -> pa.Array:
+def without_nulls(array: pa.Array) -> pa.Array:
     """The same values, with any value in the place of a null."""
     if pa.types.is_struct(array.type):
         children = [array.field(i) for i in range(array.type.num_fields)]

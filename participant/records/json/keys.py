@@ -61,8 +61,9 @@ class JsonKeys:
 def key_document(key: bytes | None, fields: Sequence[pa.Field]) -> bytes:
     """A JSON object that holds what the key says of the fields. Raises `Mismatch`: why there is none.
 
-    The key may be that object, with Debezium's or Kafka Connect's schema beside it or not, or, where one
-    field is enough, that field's value, as JSON, with such a schema or not, or as plain text.
+    The key may be that object, with Debezium's or Kafka Connect's schema beside it or not, or in a field
+    payload next to anything else (Apicurio's `schemaId`), or, where one field is enough, that field's value,
+    as JSON, with such a schema or not, or as plain text.
     """
     if not key:
         raise Mismatch(NO_KEY)
@@ -91,7 +92,12 @@ def _payload(document: Object, names: Sequence[str]) -> Any:
     members = [name for name, _ in document]
     schemas = [value for name, value in document if name == "schema"]
     wrapped = any(value is None or isinstance(value, Object) for value in schemas)
-    if not wrapped or "payload" not in members or "payload" in names:
+    if "payload" not in members or "payload" in names:
+        return None
+    if not wrapped and not any(name in members for name in names):
+        inside = [value for name, value in document if name == "payload"]
+        wrapped = all(isinstance(one, Object) for one in inside)  # the object itself says of no row
+    if not wrapped:
         return None
     if members.count("payload") > 1:
         raise Mismatch(f"{ABOUT_KEY}: field payload is there twice")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 
+from participant.records.decimal_handling import PRECISE
+from participant.records.envelopes.debezium.decimal_keys import DecimalKeys
 from participant.records.envelopes.debezium.decoder import DebeziumDecoder
+from participant.records.envelopes.debezium.echoes import Echoes
 from participant.records.envelopes.debezium.order import LogOrder
 from participant.records.port import Asked, Decoded, Format, KeyReader, LookBack
 from participant.records.raw import RawBatch
@@ -24,21 +28,37 @@ class ChangeEvents:
 
     def __init__(self) -> None:
         self._order = LogOrder()
+        self._echoes = Echoes()
 
     def decoder(self, asked: Asked, values: Format, keys: Format) -> ChangeEventDecoder:
         """Raises `SchemaError`."""
 
-        def reading(schema: pa.Schema) -> DebeziumDecoder:
-            return DebeziumDecoder(schema, values.values, typed=values.typed, order=self._order)
+        def reading(schema: pa.Schema, order: LogOrder) -> DebeziumDecoder:
+            return DebeziumDecoder(
+                schema,
+                values.values,
+                typed=values.typed,
+                order=order,
+                decimal_handling=asked.decimal_handling,
+            )
 
-        keys_of = keys.keys(asked.key_columns)
-        return ChangeEventDecoder(reading(asked.schema), keys_of, asked.look_back, lambda: reading(NO_COLUMN))
+        precise = asked.decimal_handling == PRECISE and not keys.typed
+        keys_of = DecimalKeys.of(asked.key_columns, keys) if precise else keys.keys(asked.key_columns)
+        return ChangeEventDecoder(
+            reading(asked.schema, self._order),
+            keys_of,
+            asked.look_back,
+            lambda: reading(NO_COLUMN, self._order),
+            lambda: reading(asked.schema, LogOrder()),
+            self._echoes,
+        )
 
 
 class ChangeEventDecoder:
     """Change events, whose order in their log needs what was committed before, once per source partition.
 
-    `past`: what reads that, whatever columns it was written for: they may have been others.
+    `past`: what reads that, whatever columns it was written for: they may have been others. `last`: what
+    reads its last record, for `echoes`.
     """
 
     def __init__(
@@ -47,17 +67,25 @@ class ChangeEventDecoder:
         keys: KeyReader,
         look_back: LookBack,
         past: Callable[[], DebeziumDecoder],
+        last: Callable[[], DebeziumDecoder],
+        echoes: Echoes,
     ) -> None:
         self._changes, self._keys, self._look_back, self._past = changes, keys, look_back, past
+        self._last, self._echoes = last, echoes
 
     def decode(self, batch: RawBatch) -> Decoded:
         """All records of the batch: rows, deletes among them, tombstones and rejects."""
         if len(batch) and not self._changes.knows(batch.partition):
-            past = self._past()
+            past, last = self._past(), self._last()
             for before in self._look_back(batch.partition, int(batch.offsets[0])):
                 past.decode(before, committed=True)
+                if len(before):
+                    end = before.take(np.array([len(before) - 1]))
+                    self._echoes.remember(end, last.decode(end, committed=True))
         changes = self._changes.decode(batch)
         tombstones, nameless = self._keys.read(batch, changes.tombstones)
+        tombstones, nameless = self._echoes.keyed(batch, changes, tombstones, nameless)
+        self._echoes.remember(batch, changes)
         return Decoded(
             table=changes.rows,
             kept=changes.kept,

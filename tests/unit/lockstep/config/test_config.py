@@ -51,6 +51,8 @@ columns = { }
 rest = ""
 on_schema_change = "auto"
 envelope = "none"
+decimal_handling = ""
+unavailable_value = "__debezium_unavailable_value"
 on_error = "fail"
 dead_letter_topic = ""
 dead_letter_partitions = 1
@@ -515,6 +517,9 @@ def test_relations_of_sound_settings_are_checked_beside_broken_ones() -> None:
         ("record.schema", " ", "empty; write the columns in Spark DDL"),
         ("record.on_error", "skip", "is not one of fail, dead_letter"),
         ("record.dead_letter_partitions", -1, "0"),
+        ("record.unavailable_value", "hex:f", "behind hex: write hexadecimal digits, two for each byte"),
+        ("record.unavailable_value", "hex:", "has no byte: leave it empty for no placeholder"),
+        ("record.unavailable_value", "x" * 1_001, "1001 characters, at most 1000 are allowed"),
         ("record.max_rejects", "101%", 'neither a share of the records nor a number of them: write "5%"'),
         ("record.max_rejects", "many", "neither a share of the records nor a number of them"),
         ("record.max_rejects", -1, "neither a share of the records nor a number of them"),

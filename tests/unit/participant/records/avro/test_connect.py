@@ -34,6 +34,11 @@ def decimal(precision: int, scale: int) -> dict[str, Any]:
     return named("bytes", f"{CONNECT}Decimal", logicalType="decimal", precision=precision, scale=scale)
 
 
+def by_parameters(**parameters: str) -> dict[str, Any]:
+    """As the converter wrote a decimal before it knew Avro's."""
+    return named("bytes", f"{CONNECT}Decimal", **{"connect.parameters": parameters})
+
+
 def number(value: int, size: int = 17) -> bytes:
     return value.to_bytes(size, "big", signed=True)
 
@@ -77,6 +82,12 @@ TAKEN: list[tuple[Any, str, Any, Any]] = [
     ),
     (decimal(10, 2), "DECIMAL(12,3)", number(-1234), Decimal("-1.2340") * 10),
     (decimal(64, 2), "DECIMAL(5,3)", number(1234), Decimal("12.340")),
+    (decimal(64, 127), "DECIMAL(38,10)", number(-60 * 10**127, 60), Decimal(-60)),
+    (decimal(64, -2), "DECIMAL(38,10)", number(5), Decimal(500)),
+    (decimal(5, -2), "DECIMAL(7,0)", number(99_999), Decimal(9_999_900)),
+    (decimal(3, 5), "DECIMAL(5,5)", number(-123), Decimal("-0.00123")),
+    (by_parameters(scale="3"), "DECIMAL(6,3)", number(1234), Decimal("1.234")),
+    (by_parameters(scale="-1"), "DECIMAL(6,3)", number(12), Decimal(120)),
     (VARIABLE, "DECIMAL(6,3)", {"scale": 2, "value": number(-1234)}, Decimal("-12.340")),
     (VARIABLE, "DECIMAL(6,1)", {"scale": 3, "value": number(12_300)}, Decimal("12.3")),
     (VARIABLE, "DECIMAL(6,1)", {"scale": -2, "value": number(12)}, Decimal("1200.0")),
@@ -130,6 +141,11 @@ def test_a_type_that_connect_names_is_read_into_the_columns_that_it_means(
         ),
         (named("string", f"{DEBEZIUM}time.IsoDate"), "DATE", "2026-11-26 ", "a string that is no date"),
         (decimal(64, 2), "DECIMAL(5,3)", number(10_000), "more digits than its schema or column has"),
+        (decimal(64, 127), "DECIMAL(38,10)", number(6 * 10**116, 60), "of more digits than the column"),
+        (decimal(64, 127), "DECIMAL(38,10)", b"", "or of no byte"),
+        (decimal(64, 127), "DECIMAL(38,10)", b"\1" * 300, "of more digits"),
+        (decimal(64, -2), "DECIMAL(4,0)", number(100), "of more digits"),
+        (decimal(64, -2), "DECIMAL(2,0)", number(1), "of more digits than the column"),
         (VARIABLE, "DECIMAL(6,3)", {"scale": 4, "value": number(1)}, "of more digits than the column"),
         (VARIABLE, "DECIMAL(6,3)", {"scale": 0, "value": number(1_000)}, "of more digits than the column"),
         (VARIABLE, "DECIMAL(6,3)", {"scale": 0, "value": b""}, "or of no byte"),
@@ -154,6 +170,10 @@ def test_what_does_not_go_into_its_column_whole_is_a_reject(
         (named("long", f"{DEBEZIUM}time.NanoTimestamp"), "TIMESTAMP_NTZ", "it is as BIGINT"),
         (named("long", f"{DEBEZIUM}time.Date"), "DATE", "it is as BIGINT"),
         (decimal(63, 2), "DECIMAL(38,2)", "does not fit into"),
+        (decimal(64, 127), "BINARY", "field x: a decimal(64,127) is not read as BINARY; it is as a DECIMAL"),
+        (decimal(64, -2), "BIGINT", "field x: a decimal(64,-2) is not read as BIGINT; it is as a DECIMAL"),
+        (decimal(64, 401), "DECIMAL(38,2)", "field x: a decimal of unknown scale is not read as DECIMAL"),
+        (by_parameters(), "BINARY", "field x: a decimal of unknown scale is not read as BINARY"),
         ({**VARIABLE, "namespace": "x"}, "DECIMAL(38,2)", "a record is not read as DECIMAL"),
         ({**VARIABLE, "fields": VARIABLE["fields"][:1]}, "DECIMAL(38,2)", "a record is not read as DECIMAL"),
     ],

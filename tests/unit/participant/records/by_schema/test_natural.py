@@ -151,3 +151,34 @@ def test_every_field_of_protobuf_has_a_column_and_keeps_the_one_that_the_table_h
 def test_a_field_of_protobuf_that_goes_into_no_column_is_named(name: str, why: str) -> None:
     with pytest.raises(NoColumn, match=why):
         columns_of_message(message(name), pa.schema([]))
+
+
+def connect_decimal(precision: int, scale: int) -> dict[str, Any]:
+    name = "org.apache.kafka.connect.data.Decimal"
+    return {
+        **{"type": "bytes", "connect.name": name, "logicalType": "decimal"},
+        **{"precision": precision, "scale": scale},
+    }
+
+
+@pytest.mark.parametrize(
+    ("precision", "scale", "ddl"),
+    [(10, 2, "DECIMAL(10,2)"), (5, -2, "DECIMAL(7,0)"), (3, 5, "DECIMAL(5,5)"), (38, 0, "DECIMAL(38,0)")],
+)
+def test_a_decimal_of_connect_has_a_column_with_room_for_all_of_its_numbers(
+    precision: int, scale: int, ddl: str
+) -> None:
+    node = parse([record({"x": connect_decimal(precision, scale)})])
+    assert columns_of(node, pa.schema([])) == parse_ddl(f"x {ddl}")
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(64, 127), (64, -2), (64, 2), (39, 0), (37, -2), (3, 39)])
+def test_a_decimal_of_connect_that_has_no_column_is_refused_by_the_name_of_its_field(
+    precision: int, scale: int
+) -> None:
+    node = parse([record({"x": ["null", connect_decimal(precision, scale)]})])
+    with pytest.raises(NoColumn, match=rf"field x: a decimal\({precision},{scale}\) goes into no column"):
+        columns_of(node, parse_ddl("x BINARY"))
+    if precision == 64:
+        has = parse_ddl("x DECIMAL(38,10)")
+        assert columns_of(node, has) == has

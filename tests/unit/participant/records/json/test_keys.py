@@ -30,3 +30,34 @@ def test_a_key_that_begins_as_those_of_a_schema_registry_do_is_no_plain_text(key
 def test_any_other_text_is_the_key() -> None:
     assert read(b"a\tb") == ([{"id": "a\tb"}], [])
     assert read(b"7") == ([{"id": "7"}], [])
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        b'{"schemaId": 3, "payload": {"id": "a"}}',
+        b'{"payload": {"id": "a"}}',
+        b'{"schema": "x", "payload": {"id": "a", "z": 1}}',
+        b'{"schema": {}, "payload": {"id": "a"}}',
+        b'{"schema": null, "payload": "a"}',
+    ],
+)
+def test_what_a_key_wraps_is_read_where_the_wrapping_says_of_no_row(key: bytes) -> None:
+    assert read(key) == ([{"id": "a"}], [])
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        b'{"schemaId": 3, "payload": "a"}',
+        b'{"schemaId": 3, "payload": {"id": "a"}, "payload": {"id": "b"}}',
+        b'{"schemaId": 3, "payload": {"x": "a"}}',
+    ],
+)
+def test_a_wrapping_in_which_nothing_says_of_one_row_is_refused(key: bytes) -> None:
+    rows, why = read(key)
+    assert (rows, len(why)) == ([], 1)
+
+
+def test_a_key_with_its_field_outside_of_payload_is_read_there() -> None:
+    assert read(b'{"id": "a", "payload": {"id": "b"}}') == ([{"id": "a"}], [])

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from participant.records.envelopes.debezium.decoder import NO_DATE, PROBE_RECORDS, Changes, DebeziumDecoder
+from participant.records.envelopes.debezium.decoder import Changes, DebeziumDecoder
+from participant.records.envelopes.debezium.event_reader import NO_DATE, PROBE_RECORDS
 from participant.records.json.values import explain
 from participant.records.raw import RawBatch
 from table.schema import POSITION_COLUMN, SchemaError, parse_ddl, table_schema
