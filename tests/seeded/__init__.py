@@ -15,6 +15,7 @@ from typing import Final
 
 from tests.seeded import (
     absence,
+    bombs,
     clocks,
     files,
     letters,
@@ -33,6 +34,7 @@ from tests.seeded.base import NAME, Bug, Note, note, put_in
 _ALL: tuple[Bug, ...] = (
     *clocks.BUGS,
     *absence.BUGS,
+    *bombs.BUGS,
     *locks.BUGS,
     *others.BUGS,
     *files.BUGS,

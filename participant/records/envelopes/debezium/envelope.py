@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pyarrow as pa
 
 from participant.records.envelopes.debezium.decoder import DebeziumDecoder
 from participant.records.envelopes.debezium.order import LogOrder
-from participant.records.port import Asked, Decoded, Format, KeyReader, LookBack
+from participant.records.port import Asked, Decoded, Format, KeyReader, LookBack, decoded_parts
 from participant.records.raw import RawBatch
 from participant.records.rejects import Rejects
 
@@ -55,7 +56,8 @@ class ChangeEventDecoder:
         if len(batch) and not self._changes.knows(batch.partition):
             past = self._past()
             for before in self._look_back(batch.partition, int(batch.offsets[0])):
-                past.decode(before, committed=True)
+                for _ in decoded_parts(partial(past.decode, committed=True), before):
+                    pass  # it keeps the order itself
         changes = self._changes.decode(batch)
         tombstones, nameless = self._keys.read(batch, changes.tombstones)
         return Decoded(
