@@ -140,7 +140,7 @@ class RegistryClient:
         attempts_s = settings.timeout_ms / 1_000 * (RETRIES + 1) + RETRIES * RETRY_MAX_MS / 1_000
         self._deadline_s = attempts_s * len(settings.urls) + 1.0
         try:
-            self._client = SchemaRegistryClient(_properties(settings))
+            self._client: Any = SchemaRegistryClient(_properties(settings))
         except (ValueError, OSError) as error:  # of a certificate's file
             raise SchemaError(f"[registry] cannot be used: {_words(error)}") from None
 
