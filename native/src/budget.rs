@@ -13,6 +13,7 @@ const NAME_BYTES: usize = 16;
 /// The values of the record in work, and of the batch up to it.
 #[derive(Default)]
 pub struct Budget {
+    limit: u64,
     left: u64,
     batch: u64,
 }
@@ -21,14 +22,15 @@ impl Budget {
     /// Start a record of so many bytes.
     #[inline(always)]
     pub fn begin(&mut self, size_bytes: usize) {
-        self.left = VALUES_MAX.max(size_bytes as u64);
+        self.batch += self.limit - self.left;
+        self.limit = VALUES_MAX.max(size_bytes as u64);
+        self.left = self.limit;
     }
 
     /// Count more values before they are made.
     #[inline(always)]
     pub fn spend(&mut self, values: u64) -> Read<()> {
         self.left = self.left.checked_sub(values).ok_or(Refused)?;
-        self.batch += values;
         Ok(())
     }
 
@@ -41,7 +43,7 @@ impl Budget {
     /// Whether the records up to here have more values than a batch may have.
     #[inline(always)]
     pub fn is_over(&self) -> bool {
-        self.batch > BATCH_VALUES_MAX
+        self.batch + self.limit - self.left > BATCH_VALUES_MAX
     }
 }
 
