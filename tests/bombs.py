@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from tests.proto_files import compiled, encoded
 FIELDS = 400
 ADDRESS_SPACE_BYTES = 6 << 30
 """Beyond it the process ends with an error, and not the machine's others."""
+ROOT = Path(__file__).resolve().parents[1]
 STATUS = Path("/proc/self/status")
 DDL = "id STRING, items ARRAY<STRUCT<b: BOOLEAN, " + ", ".join(f"c{n}: STRING" for n in range(FIELDS)) + ">>"
 MAP_DDL = DDL.replace("ARRAY<", "MAP<STRING, ")
@@ -43,7 +44,7 @@ class Played:
     """What came of them."""
 
     rows: int = 0
-    reasons: set[str] = field(default_factory=set)
+    reasons: list[str] = field(default_factory=list)
     rejects: int = 0
     grown_bytes: int = 0
     """Peak resident memory, less what the process had before."""
@@ -149,18 +150,11 @@ BOMBS: Mapping[str, Callable[[], Bomb]] = {
 
 def play(name: str, decoder: str, count: int, records: int) -> Played:
     """Decode so many records with so many items each, as a worker does: a part, and then the next."""
-    context = get_context("forkserver")
-    mine, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(theirs, name, decoder, count, records))
-    process.start()
-    theirs.close()
-    try:
-        played: Played = mine.recv()
-    except EOFError:
-        process.join()
-        played = Played(error=f"the process ended with {process.exitcode}")
-    process.join()
-    return played
+    command = [sys.executable, "-m", "tests.bombs", name, decoder, str(count), str(records)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode:
+        return Played(error=f"the process ended with {done.returncode}: {done.stderr[-500:]}")
+    return Played(**json.loads(done.stdout))
 
 
 def decoder_of(name: str, decoder: str) -> Decoder:
@@ -171,7 +165,7 @@ def decoder_of(name: str, decoder: str) -> Decoder:
     return made
 
 
-def _child(pipe: Connection, name: str, decoder: str, count: int, records: int) -> None:
+def _played(name: str, decoder: str, count: int, records: int) -> Played:
     bomb = BOMBS[name]()
     decode = decoder_of(name, decoder)
     raw = batch([*bomb.values(count) * records])
@@ -185,17 +179,22 @@ def _child(pipe: Connection, name: str, decoder: str, count: int, records: int) 
         for part in decoded_parts(decode.decode, raw):
             played.rows += part.table.num_rows
             played.rejects += len(part.rejects)
-            played.reasons.update(part.rejects.by_place().values())
+            played.reasons = sorted({*played.reasons, *part.rejects.by_place().values()})
             del part
             pa.default_memory_pool().release_unused()
     except MemoryError as error:
         played.error = repr(error)
     played.seconds = time.monotonic() - began
     played.grown_bytes = _status("VmHWM") - before
-    pipe.send(played)
+    return played
 
 
 def _status(name: str) -> int:
     """Of this process, in bytes."""
     line = next(line for line in STATUS.read_text().splitlines() if line.startswith(f"{name}:"))
     return int(line.split()[1]) * 1_024
+
+
+if __name__ == "__main__":
+    _name, _decoder, _count, _records = sys.argv[1:]
+    sys.stdout.write(json.dumps(asdict(_played(_name, _decoder, int(_count), int(_records)))))

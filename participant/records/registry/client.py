@@ -11,7 +11,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +24,7 @@ from participant.records.errors import (
     SchemasUnavailable,
     UnknownSchema,
 )
+from participant.records.registry.ahead import QuestionsAhead
 from participant.records.registry.disk import KeptSchemas, folder_of
 from participant.records.registry.settings import RegistrySettings
 from table.schema import SchemaError
@@ -293,6 +294,9 @@ class RegistrySchemas:
     ) -> None:
         self._client = RegistryClient(settings, kind)
         self._settings, self._kind, self._session = settings, kind, settings.session
+        self._ahead = QuestionsAhead(lambda: RegistryClient(settings, kind).schema)
+        if self._session is not None:
+            self._session.ask_ahead.append(self._want)
         self._again: RegistryClient | None = None
         """Asks again for what was told, in another thread."""
         self._alike, self._kept_as = kind.alike, kind.kept_as
@@ -303,6 +307,9 @@ class RegistrySchemas:
         """Why it gave no answer to who asked last, until it gives one."""
         self._silent_until_s, self._silent_s = 0.0, SILENT_FIRST_S
         self._unknown: dict[int | str, str] = {}
+        self._found: set[int | str] = set()
+        self._is_pending = False
+        """Whether the last batch waits for answers."""
 
     def find(self, key: int | str | bytes) -> tuple[str, ...]:
         """See `participant.records.by_schema.one_by_one.Schemas`. Raises `SchemasPending` as well."""
@@ -317,8 +324,9 @@ class RegistrySchemas:
         if kept is None and self._silence is not None and self._now_s() < self._silent_until_s:
             raise SchemasUnavailable(str(self._silence))
         try:
-            told = self._asked(key)
+            told = self._ahead.take(key) or self._asked(key)
         except SchemasPending:
+            self._is_pending = True
             raise
         except SchemasUnavailable as why:
             if kept is None:
@@ -338,6 +346,9 @@ class RegistrySchemas:
 
     def _keep(self, key: int | str, name: str, kept: tuple[str, ...] | None, told: tuple[str, ...]) -> None:
         """Keep what was told, and have it asked for again. Raises `ChangedSchema`."""
+        if len(self._found) >= UNKNOWN_MAX:
+            self._found.clear()
+        self._found.add(key)
         if kept is not None and not self._is_same(kept, told):
             raise ChangedSchema(
                 f"the schema registry has another schema {key} than it had before, which is kept in "
@@ -368,6 +379,13 @@ class RegistrySchemas:
             raise
         self._silence, self._silent_s = None, SILENT_FIRST_S
         return told
+
+    def _want(self, keys: Iterable[int | str]) -> None:
+        """Ask ahead for those of these that were never asked for, where a batch waits for some of them."""
+        if not self._is_pending:
+            return
+        self._is_pending = False
+        self._ahead.want(key for key in keys if key not in self._unknown and key not in self._found)
 
     def _ask_again(self, key: int | str) -> tuple[str, ...]:
         """Raises as `RegistryClient.schema`."""

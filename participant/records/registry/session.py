@@ -68,6 +68,8 @@ class RegistrySession:
     now_s: Callable[[], float] = time.monotonic
     reset: str = ""
     """Why nothing more may be decoded, and which records may have been read by another schema; empty: may."""
+    ask_ahead: list[Callable[[Iterable[Key]], None]] = field(default_factory=list)
+    """What takes ids of values that are to be asked for ahead."""
     _told: dict[tuple[str, Key], _Told] = field(default_factory=dict)
     _positions: Offsets = field(default_factory=dict)
     _snapshot: Offsets | None = None
@@ -107,6 +109,11 @@ class RegistrySession:
         finally:
             self._budget.spent_s += self.now_s() - began_s
             self._budget.questions += 1
+
+    def want(self, keys: Iterable[Key]) -> None:
+        """Ask ahead for schemas that records of a batch name, which has used up its time for questions."""
+        for ask_ahead in self.ask_ahead:
+            ask_ahead(keys)
 
     # --- what was decoded -------------------------------------------------------------------------
 

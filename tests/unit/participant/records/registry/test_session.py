@@ -11,17 +11,20 @@ import pytest
 
 from control_topic.messages import SourcePartition
 from participant.records.errors import SchemasPending, SchemasUnavailable
-from participant.records.port import RecordSpec
+from participant.records.port import Decoded, RecordSpec
 from participant.records.raw import RawBatch, Values
 from participant.records.registry import client as asking
 from participant.records.registry import session as sessions
+from participant.records.registry.ahead import QuestionsAhead
+from participant.records.registry.client import RegistryClient
 from participant.records.registry.settings import RegistrySettings
 from participant.source.fetcher import BATCH_RECORDS
 from participant.worker.checked import CheckedDecoder
 from participant.worker.stages import decoder
 from table.port import INSERT, TableSpec
 from table.schema import table_schema
-from tests.registry_server import HANG, WELL, Registry
+from tests.harness import await_that
+from tests.registry_server import ERROR, HANG, WELL, Registry
 
 P0, P1 = SourcePartition("events", 0), SourcePartition("events", 1)
 DDL = "payer STRING, payee STRING"
@@ -176,6 +179,7 @@ def test_ids_that_are_unknown_take_no_more_than_the_budget_of_a_batch_and_come_t
     """A question each, in the thread that writes: a thousand records of five bytes took 25 s."""
     registry.known.register("s", {"schema": schema("payer", "payee")})
     one = worker(settings)
+    one._session.ask_ahead.clear()
     clock = one._session.now_s
     asked: list[int] = []
 
@@ -201,6 +205,42 @@ def test_ids_that_are_unknown_take_no_more_than_the_budget_of_a_batch_and_come_t
         assert attempts < 100
     assert len(found.rejects) == 100 and sorted(asked) == list(range(1_000, 1_100)), "each once"
     assert attempts > 4
+
+
+def test_ids_that_are_unknown_are_asked_for_ahead_several_at_once_and_each_once(
+    registry: Registry, settings: RegistrySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.known.register("s", {"schema": schema("payer", "payee")})
+    one = worker(settings)
+    monkeypatch.setattr(sessions, "QUESTIONS_S", 0.0)
+    raw = batch(P0, 0, 1, *range(1_000, 1_050))
+
+    def decoded() -> Decoded | None:
+        try:
+            return one.decode(raw)
+        except SchemasPending:
+            return None
+
+    found = await_that("answers to all questions", decoded)
+    assert found.table.num_rows == 1 and len(found.rejects) == 50
+    assert all("the registry does not know it" in reject.reason for reject in found.rejects)
+    assert len(registry.asked) == len(set(registry.asked)) == 51
+
+
+def test_a_registry_that_does_not_answer_is_asked_as_ever_for_what_was_asked_ahead(
+    registry: Registry, settings: RegistrySettings
+) -> None:
+    ahead = QuestionsAhead(lambda: RegistryClient(settings).schema)
+    registry.does = ERROR
+    ahead.want([1])
+    with pytest.raises(SchemasPending):
+        ahead.take(1)
+
+    def answered() -> bool:
+        return ahead._answers[1] is not None
+
+    await_that("answer", answered)
+    assert ahead.take(1) is None and ahead.take(1) is None
 
 
 def test_a_batch_of_known_schemas_is_read_while_another_waits_for_the_registry(
