@@ -191,6 +191,7 @@ def registry_settings(
 
     asked = {name: getattr(given, name) for name in SECRETS if getattr(given, name)}
     found = resolve_references(asked, section="registry", environment=environment)
+    secrets = {name: value.strip("\r\n") for name, value in found.items()}
     return RegistrySettings(
         url=given.url,
         user=given.user,
@@ -200,7 +201,9 @@ def registry_settings(
         key_file=given.key_file,
         timeout_ms=given.timeout_ms,
         cache_folder=given.cache_folder,
-        **{name: value.strip("\r\n") for name, value in found.items()},
+        password=secrets.get("password", ""),
+        token=secrets.get("token", ""),
+        key_password=secrets.get("key_password", ""),
     )
 
 

@@ -221,7 +221,8 @@ class MemorySection(Section):
             "is for decoded rows as long as none is open, during a commit), an eighth on what librdkafka "
             "fetches ahead (`queued.max.messages.kbytes` and, a 64th of that, "
             "`fetch.max.bytes` in `source.kafka`; the first may be set otherwise but not to more than all of "
-            "it), the rest on what is in work. The "
+            "it), the rest on what is in work. A batch of records may be as large as half of it "
+            "(`receive.message.max.bytes`). The "
             "process itself takes some 200 MB more. From 1MB to 1TB."
         ),
     )

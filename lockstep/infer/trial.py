@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from lockstep.config import Config
 from lockstep.infer.columns import Proposal
-from participant.records.port import RecordSpec
+from participant.records.port import RecordSpec, decoded_parts
 from participant.records.raw import RawBatch
 from participant.worker.stages import decoder
 from table.port import INSERT, TableSpec
@@ -40,9 +40,9 @@ def tried(config: Config, proposal: Proposal, batches: Iterable[RawBatch]) -> Ve
         found.refused = str(error)
         return found
     for batch in batches:
-        decoded = reads.decode(batch)
-        found.rows += decoded.table.num_rows
-        found.rejects += len(decoded.rejects)
-        found.reasons.update(decoded.rejects.by_place().values())
+        for decoded in decoded_parts(reads.decode, batch):
+            found.rows += decoded.table.num_rows
+            found.rejects += len(decoded.rejects)
+            found.reasons.update(decoded.rejects.by_place().values())
     found.reasons = Counter(dict(found.reasons.most_common(REASONS_MAX)))
     return found

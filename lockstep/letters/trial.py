@@ -11,11 +11,11 @@ import numpy as np
 from control_topic.messages import SourcePartition
 from lockstep.config import Config
 from lockstep.letters.letter import Letter
-from participant.records.errors import SchemasUnavailable
+from participant.records.errors import BatchTooLarge, SchemasUnavailable
 from participant.records.headers import pack, pack_note
 from participant.records.port import Decoded, Decoder
 from participant.records.raw import RawBatch, Values
-from participant.worker.stages import decoder
+from participant.worker.stages import unchecked_decoder
 from table.partition_columns import columns_of
 
 UNANSWERED_MAX = 3
@@ -52,7 +52,7 @@ class Trial:
 
     def _decoder(self) -> Decoder:
         """A new one: some remember what they have read."""
-        return decoder(self._spec, self._schema, self._record)
+        return unchecked_decoder(self._spec, self._schema, self._record)
 
     def verdicts(self, letters: Sequence[Letter]) -> list[Verdict]:
         """One for each."""
@@ -73,6 +73,9 @@ class Trial:
             return [Verdict(reason=self._why_untold)] * len(letters)
         try:
             decoded = self._decoder().decode(_batch(letters))
+        except BatchTooLarge:
+            middle = len(letters) // 2
+            return [*self._of_one(letters[:middle]), *self._of_one(letters[middle:])]
         except SchemasUnavailable as why:
             if len(letters) > 1:
                 return [verdict for letter in letters for verdict in self._of_one([letter])]

@@ -47,6 +47,8 @@ pub struct Column {
     pub kind: Kind,
     pub nullable: bool,
     pub len: usize,
+    /// Places that one value takes: of an object those of its fields.
+    pub places: u64,
     /// None where nothing is null so far.
     valid: Option<Bits>,
     /// `"name":` as the text most likely has it; its first 16 bytes, and which bits of them count.
@@ -142,7 +144,11 @@ impl Column {
             other => return Err(format!("column {}: {other} is not read here", field.name())),
         };
         let (literal, head, mask) = literal(field.name());
-        Ok(Column { kind, nullable: field.is_nullable(), len: 0, valid: None, literal, head, mask, last: 0 })
+        let places = match &kind {
+            Kind::Struct(object) => object.columns.iter().map(|column| column.places).sum::<u64>().max(1),
+            _ => 1,
+        };
+        Ok(Column { kind, nullable: field.is_nullable(), len: 0, places, valid: None, literal, head, mask, last: 0 })
     }
 
     pub fn begin(&mut self, rows: usize, bytes: usize) {
@@ -213,7 +219,7 @@ impl Column {
     }
 
     /// The first `len` values alone, whatever a value that was begun has left behind them.
-    fn truncate(&mut self, len: usize) {
+    pub fn truncate(&mut self, len: usize) {
         if let Some(valid) = &mut self.valid {
             valid.truncate(len);
         }

@@ -3,6 +3,7 @@
 //! What is taken and what not, `participant/records/json/decoder.py` and docs/formats.md say; `parser.rs`, `avro` and
 //! `protobuf` how far they may differ.
 pub mod avro;
+pub mod budget;
 pub mod buffers;
 pub mod by_schema;
 pub mod columns;

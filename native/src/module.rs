@@ -15,18 +15,33 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
+use crate::budget::{BATCH_VALUES_MAX, Failure, VALUES_MAX};
 use crate::by_schema::framing::Framing;
 use crate::by_schema::plan::Described;
 use crate::by_schema::records::{Decoded, Format, Records};
 use crate::rows::{BYTES_MAX, Rows};
 
 /// The number in participant/records/native.py of what is passed between it and this module.
-const INTERFACE: u32 = 4;
+const INTERFACE: u32 = 5;
 
 const BROKEN: &str = "the native decoder failed by a mistake of its own: set record.decoder = \"plain\", and report it";
 
 fn wrong(sentence: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(sentence.to_string())
+}
+
+pyo3::create_exception!(
+    participant.records._native,
+    TooLarge,
+    pyo3::exceptions::PyException,
+    "The records of a batch have more values together than one batch may have."
+);
+
+fn failed(failure: Failure) -> PyErr {
+    match failure {
+        Failure::Wrong(sentence) => wrong(sentence),
+        Failure::TooLarge => TooLarge::new_err("the batch has too many values: fewer records at once may pass"),
+    }
 }
 
 /// Columns that whoever knows the interface takes, once.
@@ -153,7 +168,7 @@ fn columns_of(schema: &Bound<'_, PyAny>) -> PyResult<Schema> {
 fn guarded<T: Send>(
     py: Python<'_>,
     broken: &mut bool,
-    decode: impl FnOnce() -> Result<T, String> + Send,
+    decode: impl FnOnce() -> Result<T, Failure> + Send,
 ) -> PyResult<T> {
     if *broken {
         return Err(PyRuntimeError::new_err(BROKEN));
@@ -161,7 +176,7 @@ fn guarded<T: Send>(
     // A panic would reach Python as what is no `Exception`, and end a thread without a word
     let done = py.detach(|| catch_unwind(AssertUnwindSafe(decode)));
     *broken = done.is_err();
-    done.map_err(|_| PyRuntimeError::new_err(BROKEN))?.map_err(wrong)
+    done.map_err(|_| PyRuntimeError::new_err(BROKEN))?.map_err(failed)
 }
 
 fn told(py: Python<'_>, columns: StructArray, refused: Vec<i64>) -> (Columns, Bound<'_, PyBytes>) {
@@ -173,6 +188,9 @@ fn told(py: Python<'_>, columns: StructArray, refused: Vec<i64>) -> (Columns, Bo
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("INTERFACE", INTERFACE)?;
     module.add("BYTES_MAX", BYTES_MAX)?;
+    module.add("VALUES_MAX", VALUES_MAX)?;
+    module.add("BATCH_VALUES_MAX", BATCH_VALUES_MAX)?;
+    module.add("TooLarge", module.py().get_type::<TooLarge>())?;
     module.add_class::<Decoder>()?;
     module.add_class::<BySchema>()
 }

@@ -2,6 +2,7 @@
 //!
 //! It takes what the strict decoder takes (`participant/records/json/decoder.py` says what that is) or less, and never
 //! more: what is refused here that decoder looks at again, and its word counts. So a rare spelling may be refused here.
+use crate::budget::Budget;
 use crate::buffers::{Texts, ahead};
 use crate::columns::{Column, Kind, Map, Object};
 use crate::strings::{escaped, run};
@@ -30,18 +31,21 @@ pub struct Parser<'a, const WIDE: bool, const REST: bool> {
     keeps: bool,
     /// Where the name ends that was read last.
     name_end: usize,
+    pub budget: Budget,
 }
 
 impl<'a, const WIDE: bool, const REST: bool> Parser<'a, WIDE, REST> {
     /// `whole`: UTF-8, or each value is to be looked at beforehand; a newline behind every value.
     pub fn new(whole: &'a [u8]) -> Self {
-        Parser { whole, text: &whole[..0], i: 0, scratch: Vec::new(), rest: Vec::new(), keeps: true, name_end: 0 }
+        let (scratch, rest, budget) = (Vec::new(), Vec::new(), Budget::default());
+        Parser { whole, text: &whole[..0], i: 0, scratch, rest, keeps: true, name_end: 0, budget }
     }
 
     /// The value from `from` to `to` as one row. Where it is refused the columns hold a part of it.
     pub fn row(&mut self, from: usize, to: usize, object: &mut Object) -> Read<()> {
         self.text = &self.whole[..to];
         self.i = from;
+        self.budget.begin(to - from);
         if REST {
             self.rest.clear();
             self.keeps = true;
@@ -271,6 +275,7 @@ impl<'a, const WIDE: bool, const REST: bool> Parser<'a, WIDE, REST> {
             return Ok(());
         }
         loop {
+            self.budget.spend(item.places)?;
             self.value(item)?;
             if !self.goes_on(b']')? {
                 return Ok(());
@@ -284,6 +289,7 @@ impl<'a, const WIDE: bool, const REST: bool> Parser<'a, WIDE, REST> {
         self.blank();
         if !self.take(b'}') {
             loop {
+                self.budget.spend(1 + map.items.places)?;
                 self.string(&mut map.keys.data)?;
                 map.keys.end();
                 self.blank();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use arrow_array::StructArray;
 use arrow_schema::{ArrowError, DataType, Field, Fields};
 
+use crate::budget::Failure;
 use crate::columns::{Column, Object};
 use crate::parser::{Parser, Refused};
 
@@ -27,9 +28,11 @@ impl Rows {
     }
 
     /// Value `i` is `data[starts[i]..starts[i + 1] - 1]`, and a newline stands behind it. The rows of those that are
-    /// taken, and the places of the others. Answers with a sentence where that is not how the values are given.
-    pub fn decode(&mut self, data: &[u8], starts: &[i64]) -> Result<(StructArray, Vec<i64>), String> {
+    /// taken, and the places of the others. Answers with a failure where that is not how the values are given, or where
+    /// they have too many values together.
+    pub fn decode(&mut self, data: &[u8], starts: &[i64]) -> Result<(StructArray, Vec<i64>), Failure> {
         let places = places(data, starts)?;
+        self.truncate(0);
         self.object.begin(places.len(), data.len());
         if let Some(rest) = &mut self.rest {
             rest.begin(places.len(), data.len());
@@ -39,7 +42,7 @@ impl Rows {
             (false, false) => self.read::<false, false>(data, &places),
             (true, true) => self.read::<true, true>(data, &places),
             (false, true) => self.read::<false, true>(data, &places),
-        };
+        }?;
         let columns = self.finish(rows).map_err(|error| error.to_string())?;
         Ok((columns, refused))
     }
@@ -57,7 +60,7 @@ impl Rows {
         &mut self,
         data: &[u8],
         places: &[(usize, usize)],
-    ) -> (usize, Vec<i64>) {
+    ) -> Result<(usize, Vec<i64>), Failure> {
         let sound = simdutf8::basic::from_utf8(data).is_ok();
         let mut parser = Parser::<WIDE, REST>::new(data);
         let (mut rows, mut refused) = (0, Vec::new());
@@ -79,8 +82,19 @@ impl Rows {
                     refused.push(i as i64);
                 }
             }
+            if places.len() > 1 && parser.budget.is_over() {
+                self.truncate(0);
+                return Err(Failure::TooLarge);
+            }
         }
-        (rows, refused)
+        Ok((rows, refused))
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        self.object.truncate(rows);
+        if let Some(rest) = &mut self.rest {
+            rest.truncate(rows);
+        }
     }
 }
 

@@ -16,17 +16,18 @@ import importlib
 from collections.abc import Callable
 from functools import cache
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from participant.records.errors import BatchTooLarge
 from participant.records.port import Decoded, Decoder
 from participant.records.raw import RawBatch, Values
 from table.schema import SchemaError
 
-INTERFACE = 4
+INTERFACE = 5
 """The number in native/src/module.rs of what is passed between it and this module."""
 AUTO, PLAIN, NATIVE = "auto", "plain", "native"
 """What `record.decoder` may say."""
@@ -53,6 +54,14 @@ def native_module() -> ModuleType:
     if getattr(module, "INTERFACE", 0) != INTERFACE:
         raise NativeMissing(f"{NAME} was compiled for another version: install Lockstep again")
     return module
+
+
+def limited(decode: Callable[..., Any], *given: Any) -> Any:
+    """What a native decoder answers. Raises `BatchTooLarge` where it counts too many values."""
+    try:
+        return decode(*given)
+    except native_module().TooLarge:
+        raise BatchTooLarge from None
 
 
 def chosen(wanted: str, native: Callable[[], N], plain: Callable[[], P]) -> N | P:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +12,15 @@ import pyarrow as pa
 
 from control_topic.messages import SourcePartition
 from participant.records.changes import IGNORE
+from participant.records.errors import BatchTooLarge
 from participant.records.placeholder import UNAVAILABLE
 from participant.records.raw import RawBatch
 from participant.records.registry.settings import RegistrySettings
 from participant.records.rejects import NONE, Rejects
 from participant.records.sources import HEADER, HEADERS, KEY, parse
 from table.rows import Rows, Tombstones
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,8 +60,20 @@ class Decoder(Protocol):
     def decode(self, batch: RawBatch) -> Decoded:
         """All records of the batch, as rows, tombstones or rejects.
 
-        Raises `SchemasUnavailable` where that cannot be told now.
+        Raises `SchemasUnavailable` where that cannot be told now, `BatchTooLarge` where fewer records at once
+        may be decoded: see `decoded_parts`.
         """
+
+
+def decoded_parts(decode: Callable[[RawBatch], T], batch: RawBatch) -> Iterator[T]:
+    """Decode the batch in parts that are small enough, in order. Raises as `decode`, but `BatchTooLarge`."""
+    waiting = [batch]
+    while waiting:
+        part = waiting.pop()
+        try:
+            yield decode(part)
+        except BatchTooLarge:
+            waiting.extend(reversed(part.halves))
 
 
 class KeyReader(Protocol):

@@ -113,6 +113,12 @@ class RawBatch:
             headers=self.headers.head(count) if self.headers is not None else None,
         )
 
+    @property
+    def halves(self) -> tuple[RawBatch, RawBatch]:
+        """The records in two batches. Of two records or more."""
+        middle = len(self) // 2
+        return self.head(middle), self.take(np.arange(middle, len(self), dtype=np.int64))
+
     def take(self, places: npt.NDArray[np.int64]) -> RawBatch:
         """The records at these places, which ascend."""
         keys: dict[int, bytes | None] = {}

@@ -11,11 +11,12 @@
 #include <Python.h>
 #include <dlfcn.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define INTERFACE 5 /* of what is passed to and from native.py, which has the same number */
+#define INTERFACE 6 /* of what is passed to and from native.py, which has the same number */
 #define CALL_RECORDS 4096
 #define FIRST_CALL_RECORDS 64
 #define GROUPS_MAX 65536
@@ -50,6 +51,7 @@ typedef struct {
     F(void, conf_destroy, (void *))                                                                   \
     F(int, conf_set, (void *, const char *, const char *, char *, size_t))                            \
     F(void, conf_set_log_cb, (void *, void (*)(const void *, int, const char *, const char *)))       \
+    F(void, conf_set_error_cb, (void *, void (*)(void *, int, const char *, void *)))                 \
     F(void *, new, (int, void *, char *, size_t))                                                     \
     F(int, poll_set_consumer, (void *))                                                               \
     F(void *, queue_get_consumer, (void *))                                                           \
@@ -108,6 +110,7 @@ typedef struct {
     int tombstone_keys; /* whether the keys of records without a value are wanted */
     int whole;          /* whether the keys and headers of all records are wanted, as columns */
     int busy;           /* another thread is in here without the interpreter's lock */
+    char too_large[512]; /* the client's last error about an answer that is larger than it takes */
 } Reader;
 
 /* One source partition's share of what was consumed. */
@@ -137,6 +140,14 @@ static int64_t now_ms(void) {
 /* The membership's client talks to the same brokers and says what is wrong with them. */
 static void say_nothing(const void *client, int level, const char *facility, const char *text) {
     (void)client, (void)level, (void)facility, (void)text;
+}
+
+/* Called while messages are taken, in the thread that does. */
+static void note_error(void *client, int error, const char *reason, void *reader) {
+    Reader *self = reader;
+    (void)client, (void)error;
+    if (strstr(reason, "receive.message.max.bytes"))
+        snprintf(self->too_large, sizeof self->too_large, "%s", reason);
 }
 
 static PyObject *load(PyObject *module, PyObject *args) {
@@ -198,6 +209,8 @@ static int Reader_init(Reader *self, PyObject *args, PyObject *keywords) {
         return -1;
     }
     k_conf_set_log_cb(conf, say_nothing);
+    k_conf_set_error_cb(conf, note_error);
+    k_conf_set_opaque(conf, self);
     self->client = k_new(CONSUMER, conf, text, sizeof text);
     if (!self->client) {
         k_conf_destroy(conf);
@@ -227,6 +240,15 @@ static void shut(Reader *self) {
     k_consumer_close(client);
     k_destroy(client);
     Py_END_ALLOW_THREADS
+}
+
+static PyObject *Reader_too_large(Reader *self, PyObject *unused) {
+    PyObject *text;
+    (void)unused;
+    if (!is_open(self)) return NULL;
+    text = PyUnicode_DecodeUTF8(self->too_large, (Py_ssize_t)strlen(self->too_large), "replace");
+    self->too_large[0] = 0;
+    return text;
 }
 
 static PyObject *Reader_close(Reader *self, PyObject *unused) {
@@ -954,6 +976,8 @@ static PyMethodDef reader_methods[] = {
      "bytes of int64, nulls as bytes of bool or None, keys as a dict or None: those of the records whose\n"
      "value is null, by index. Then None or columns: of keys data, starts, nulls, of headers data, starts.\n"
      "A notice: topic, partition, code, text, offset."},
+    {"too_large", (PyCFunction)Reader_too_large, METH_NOARGS,
+     "too_large(): the last error about an answer that is larger than the client takes, once; empty for none."},
     {"close", (PyCFunction)Reader_close, METH_NOARGS, "close()"},
     {NULL, NULL, 0, NULL},
 };

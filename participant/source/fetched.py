@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from control_topic.messages import Lost, SourcePartition
 from participant.records.raw import RawBatch
@@ -26,3 +26,11 @@ class Fetched:
             return 0
         beside = sum(c.nbytes for c in (self.raw.record_keys, self.raw.headers) if c is not None)
         return self.raw.values.size_bytes + sum(map(len, filter(None, self.raw.keys.values()))) + beside
+
+    @property
+    def halves(self) -> tuple[Fetched, Fetched]:
+        """The same in two parts, each with a half of the records. Of two records or more."""
+        assert self.raw is not None
+        first, second = self.raw.halves
+        middle = int(second.offsets[0])
+        return replace(self, next=middle, raw=first), replace(self, start=middle, raw=second, lost=())

@@ -36,6 +36,14 @@ MESSAGE_BYTES = 1_000_000
 ANSWER_PARTS = 64
 ANSWER_BYTES_MIN = 64 * 1024
 ANSWER_BYTES_MAX = 4 * 1024 * 1024
+RECEIVED_SHARE = 4
+"""`receive.message.max.bytes`, in sizes of the queue: a half of `memory.per_worker`."""
+RECEIVED_BYTES_MIN, RECEIVED_BYTES_MAX = 100_000_000, 2**31 - 1
+"""librdkafka's default, and its limit."""
+RECEIVED_HEADER_BYTES = 512
+"""Bytes by which librdkafka wants it to exceed `fetch.max.bytes`."""
+TOO_LARGE = "receive.message.max.bytes"
+"""What the client's error names where an answer is larger than it takes."""
 QUEUED_RECORDS = 100
 QUEUE_LOOK_MS = 1
 BOUNDS_S = 10
@@ -86,6 +94,9 @@ class Fetcher(Protocol):
     def bounds(self, partition: SourcePartition) -> tuple[int, int]:
         """The first offset of the log, and the one behind its last."""
 
+    def too_large(self) -> str:
+        """The client's last error about an answer that is larger than it takes, once; empty for none."""
+
     def close(self) -> None: ...
 
 
@@ -99,10 +110,16 @@ def fetch_settings(kafka: Mapping[str, str], *, group: str, queue_bytes_max: int
     of a queue that is not full, is limited as it is compressed. So the queue asks for more only where few
     records are left, and looks often; and an answer is a small part of the bound: a record of 4 bytes takes
     28 times its size in a log that is not compressed. An answer has one batch at least, whatever it holds.
+
+    So `receive.message.max.bytes` is far larger. It limits a batch as it comes, and a batch of zstd as it is
+    decompressed, whose buffer the client may enlarge threefold: a batch of a sixth of `memory.per_worker` is
+    read in any case, of up to a half where its size is written in front of it.
     """
     answer_bytes = min(max(queue_bytes_max // ANSWER_PARTS, ANSWER_BYTES_MIN), ANSWER_BYTES_MAX)
     answer_bytes = max(answer_bytes, _bytes_of(kafka, "message.max.bytes", 0))
     answer_bytes = _bytes_of(kafka, "fetch.max.bytes", answer_bytes)
+    received_bytes = max(RECEIVED_SHARE * queue_bytes_max, RECEIVED_BYTES_MIN)
+    received_bytes = max(received_bytes, answer_bytes + RECEIVED_HEADER_BYTES)
     return {
         "queued.max.messages.kbytes": max(1_024, queue_bytes_max // 1_024),
         "queued.min.messages": QUEUED_RECORDS,
@@ -110,6 +127,7 @@ def fetch_settings(kafka: Mapping[str, str], *, group: str, queue_bytes_max: int
         "fetch.max.bytes": answer_bytes,
         "message.max.bytes": min(answer_bytes, MESSAGE_BYTES),
         "max.partition.fetch.bytes": answer_bytes,
+        "receive.message.max.bytes": min(received_bytes, RECEIVED_BYTES_MAX),
         "fetch.wait.max.ms": 100,
         "check.crcs": True,
         **kafka,
@@ -159,7 +177,7 @@ class PlainFetcher:
         self._tombstone_keys = tombstone_keys
         self._whole = whole
         self._reading: set[SourcePartition] = set()
-        self._failed = ""
+        self._failed = self._too_large = ""
         self._call = FIRST_CALL_RECORDS
         self._consumer = Consumer(
             {**settings, "error_cb": self._on_error}, logger=logging.getLogger("lockstep.source")
@@ -230,6 +248,12 @@ class PlainFetcher:
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal():
             self._failed = f"the source consumer failed for good: {error.str()}"
+        elif TOO_LARGE in error.str():
+            self._too_large = error.str()
+
+    def too_large(self) -> str:
+        said, self._too_large = self._too_large, ""
+        return said
 
 
 def _sorted_out(

@@ -29,7 +29,7 @@ from participant.source.fetcher import (
     PlainFetcher,
 )
 
-INTERFACE = 5
+INTERFACE = 6
 """The number in participant/source/_fetcher.c of what is passed between it and this module."""
 VERSION_MIN = 0x02000000
 MAPS = Path("/proc/self/maps")
@@ -109,6 +109,10 @@ class NativeFetcher:
         except self._failure as error:
             raise SourceUnreadable(f"{partition}: the log's bounds cannot be read: {error}") from error
         return low, high
+
+    def too_large(self) -> str:
+        text: str = self._reader.too_large()
+        return text
 
     def close(self) -> None:
         self._reader.close()

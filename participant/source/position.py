@@ -14,6 +14,16 @@ SKIP = (
     "everything before it is committed. Where another replica is whole, let it lead and start again; else "
     "see where the damage ends (kafka-dump-log) and go on behind it with lockstep offsets --set"
 )
+UNPACKED = (
+    "A compressed batch may be larger than receive.message.max.bytes once it is decompressed: raise "
+    "memory.per_worker, of which that is a half, or set receive.message.max.bytes in [source.kafka], and "
+    "start again. Only where that changes nothing the batch is damaged: "
+)
+OVERSIZED = (
+    "a broker's answer is larger than the client takes ({why}), and with it every source partition of that "
+    "broker waits: {places}. Raise memory.per_worker, of which receive.message.max.bytes is a half, or set "
+    "that in [source.kafka], and start again; everything before it is committed, and nothing is damaged"
+)
 SILENT = (
     "everything before it is committed. Damage that the client does not name, or a very long stretch of "
     'aborted records (kafka-dump-log tells which): see "A log that cannot be read" in docs/operations.md '

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,12 +24,23 @@ from participant.source.fetched import Fetched
 from participant.source.fetcher import Fetcher, Notice, sentence
 from participant.source.look import Cut, Look, NotYet, TurnTo
 from participant.source.orders import Orders
-from participant.source.position import ENDS_BEFORE, LOST_ITS_END, OUT_OF_RANGE, SILENT, SKIP, Position, at
+from participant.source.position import (
+    ENDS_BEFORE,
+    LOST_ITS_END,
+    OUT_OF_RANGE,
+    OVERSIZED,
+    SILENT,
+    SKIP,
+    UNPACKED,
+    Position,
+    at,
+)
 from participant.source.stalls import (
     ALARM_S,
     DAMAGED,
     DEAF_S,
     FORBIDDEN,
+    OVERSIZED_MAX,
     STALLED_MAX_S,
     Stalls,
     Standstill,
@@ -39,6 +50,7 @@ from participant.source.witnesses import Known
 
 log = logging.getLogger("lockstep.source")
 
+PLACES_SAID_MAX = 5
 FETCH_S = 0.1
 """The longest that an order waits behind a quiet source."""
 
@@ -310,7 +322,7 @@ class SourceThread:
         elif notice.code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
             self._stick(partition, position, "the topic or partition no longer exists at the broker")
         elif notice.code in DAMAGED:
-            self._on_damage(partition, position, notice.text)
+            self._on_damage(partition, position, notice.code, notice.text)
         elif notice.code in FORBIDDEN:
             self._stick(
                 partition,
@@ -388,7 +400,7 @@ class SourceThread:
         if not position.held:
             self._stalls.clear(partition)
 
-    def _on_damage(self, partition: SourcePartition, position: Position, text: str) -> None:
+    def _on_damage(self, partition: SourcePartition, position: Position, code: int, text: str) -> None:
         """Read again what came damaged; where it is so each time, that is how it lies in the log."""
         if position.look is not None and not position.look.asks:
             position.look = None  # what would be looked at is damaged, and may be taken out
@@ -396,7 +408,10 @@ class SourceThread:
             return
         if position.still.is_final(position.next):
             self._stick(
-                partition, position, f"the log cannot be read there, at each attempt ({text}); {SKIP}"
+                partition,
+                position,
+                f"the log cannot be read there, at each attempt ({text}); "
+                f"{UNPACKED if code == KafkaError._BAD_COMPRESSION else ''}{SKIP}",
             )
             return
         log.warning(
@@ -415,6 +430,8 @@ class SourceThread:
         waited_s = self._stalls.waited_s
         reading = {p: o for p, o in self._positions.items() if o.live and not o.held}
         quiet = {p: o for p, o in reading.items() if waited_s - o.still.since_s >= ALARM_S}
+        if self._is_oversized(quiet):
+            return
         while quiet:
             partition, position = next(iter(quiet.items()))
             try:
@@ -435,6 +452,25 @@ class SourceThread:
             else:
                 self._stand_still(partition, position, high, waited_s - position.still.since_s)
             del quiet[partition]
+
+    def _is_oversized(self, quiet: Mapping[SourcePartition, Position]) -> bool:
+        """Whether an answer is larger than the client takes, which closes the connection each time.
+
+        It cannot be told which source partition's batch that is: others of the broker are in the same answer.
+        """
+        why = self._fetcher.too_large()
+        if not why or not quiet:
+            self._stalls.oversized = 0 if not quiet else self._stalls.oversized
+            return False
+        self._stalls.oversized += 1
+        places = ", ".join(f"{p} at offset {o.next}" for p, o in list(quiet.items())[:PLACES_SAID_MAX])
+        partition, position = next(iter(quiet.items()))
+        said = OVERSIZED.format(why=why, places=places)
+        if self._stalls.oversized >= OVERSIZED_MAX:
+            self._stick(partition, position, said)
+        else:
+            self._alarm(partition, position, said)
+        return True
 
     def _renew(self) -> None:
         """Another client, where this one may hang and not its broker. It goes on where this one stood.

@@ -33,6 +33,8 @@ ALARM_S = 30.0
 """Lag, and not one record for so long: said in log and status."""
 STALLED_MAX_S = 300.0
 """And after so long it is taken for final."""
+OVERSIZED_MAX = 3
+"""Looks in a row at which an answer was larger than the client takes."""
 DEAF_S = 120.0
 """A client that has brought nothing of any source partition for so long, and cannot ask its broker either."""
 
@@ -71,6 +73,8 @@ class Stalls:
     """Sentences for the status. Replaced whole, since other threads read it."""
     heard_s: float = 0.0
     """What had been waited when the client last brought anything, or could ask its broker."""
+    oversized: int = 0
+    """Looks in a row at which an answer was larger than the client takes."""
     _looked_s: float = 0.0
 
     @property

@@ -20,6 +20,14 @@ class Chunk:
     """Its last record."""
     times: BatchTimes | None = None
     """Of its rows, where an event time is declared."""
+    size_bytes: int = 0
+
+
+@dataclass(slots=True)
+class BufferedBytes:
+    """The size of the chunks of all source partitions of a plane."""
+
+    total: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,6 +37,23 @@ class PartitionBuffer:
     generation: int
     chunks: deque[Chunk] = field(default_factory=deque)
     blocked: bool = False
+    buffered: BufferedBytes = field(default_factory=BufferedBytes)
+
+    def append(self, chunk: Chunk) -> None:
+        """Add the next chunk."""
+        self.chunks.append(chunk)
+        self.buffered.total += chunk.size_bytes
+
+    def popleft(self) -> Chunk:
+        """Take the first chunk."""
+        chunk = self.chunks.popleft()
+        self.buffered.total -= chunk.size_bytes
+        return chunk
+
+    def clear(self) -> None:
+        """Drop all chunks."""
+        while self.chunks:
+            self.popleft()
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,6 +7,7 @@ is told to bring no more of it meanwhile, so that what waits is what was on its 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from control_topic.messages import SourcePartition
@@ -48,6 +49,14 @@ class Holds:
         self.size_bytes += fetched.size_bytes
         return True
 
+    def split(self, partition: SourcePartition, parts: Iterable[Fetched]) -> None:
+        """Replace what is due by its parts, in order."""
+        held = self._held[partition]
+        self.size_bytes -= held.runs.popleft().size_bytes
+        for part in reversed(list(parts)):
+            held.runs.appendleft(part)
+            self.size_bytes += part.size_bytes
+
     def due(self, now_s: float) -> Fetched | None:
         """What is to be tried now."""
         return next((held.runs[0] for held in self._held.values() if held.again_s <= now_s), None)
@@ -58,6 +67,11 @@ class Holds:
         held.again_s = now_s + held.pause_s
         held.pause_s = min(2 * held.pause_s, MOST_S)
         return now_s - held.since_s >= LONGEST_S
+
+    def postpone(self, partition: SourcePartition, now_s: float) -> None:
+        """It could not be read yet, though what it waits for gets on: no outage."""
+        held = self._held[partition]
+        held.since_s, held.again_s, held.pause_s = now_s, now_s + FIRST_S, FIRST_S
 
     def passed(self, partition: SourcePartition, now_s: float) -> bool:
         """What was due is read; whether nothing waits behind it."""

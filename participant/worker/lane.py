@@ -97,6 +97,7 @@ class Lane:
                 look_back=TopicLookBack(spec.kafka, group=spec.group),
             ),
             queued_bytes_max=spec.memory.queued_bytes,
+            buffered_bytes_max=spec.memory.idle_bytes,
             dead_letters=_dead_letters(spec),
             post=self.post,
             now_ms=monotonic_ms,

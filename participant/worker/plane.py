@@ -8,8 +8,10 @@ Decoding and encoding happen in Rust and in Arrow's C++, without the interpreter
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,7 +21,7 @@ from control_topic.messages import SourcePartition
 from control_topic.threads import guarded
 from participant import events as ev
 from participant.exchange.exchange import Exchange
-from participant.records.errors import SchemasUnavailable
+from participant.records.errors import BatchTooLarge, SchemasPending, SchemasUnavailable
 from participant.records.event_time import BatchTimes
 from participant.records.port import Decoded
 from participant.records.raw import RawBatch
@@ -27,7 +29,7 @@ from participant.records.rejects import HeldRejects, Rejects
 from participant.source.dead_letters import DeadLetters
 from participant.source.fetched import Fetched
 from participant.source.witnesses import last_before
-from participant.worker.buffers import Chunk, Meters, PartitionBuffer
+from participant.worker.buffers import BufferedBytes, Chunk, Meters, PartitionBuffer
 from participant.worker.holds import LONGEST_S, Holds
 from participant.worker.queues import ByteQueue
 from participant.worker.stages import Stages
@@ -80,7 +82,12 @@ class Plane:
         now_ms: Callable[[], int],
         callbacks: PlaneCallbacks,
         exchange: Exchange | None = None,
+        buffered_bytes_max: int = sys.maxsize,
     ) -> None:
+        self._buffered_bytes_max = buffered_bytes_max
+        self._buffered = BufferedBytes()
+        self._parts: deque[Fetched] = deque()
+        """Parts of a run that is too large to be decoded at once, in order. They precede what came later."""
         self._callbacks = callbacks
         self._holds = Holds()
         self._dead_letters = dead_letters
@@ -150,7 +157,8 @@ class Plane:
 
     @property
     def queued_bytes(self) -> int:
-        return self._queue.held_bytes + self._holds.size_bytes
+        parts_bytes = sum(part.size_bytes for part in tuple(self._parts))
+        return self._queue.held_bytes + self._holds.size_bytes + parts_bytes
 
     # --- the thread -------------------------------------------------------------------------------
 
@@ -158,7 +166,9 @@ class Plane:
         try:
             while True:
                 began = time.monotonic()
-                order = self._queue.get(timeout_s=self._holds.wait_s(began, IDLE_S))
+                is_full = self._buffered.total >= self._buffered_bytes_max
+                wait_s = 0.0 if self._parts and not is_full else self._holds.wait_s(began, IDLE_S)
+                order = self._queue.get(timeout_s=wait_s, orders_only=is_full or bool(self._parts))
                 # with nothing else to do it is storage that is waited for
                 waited_for = "upload" if self._writing.is_ending else "wait"
                 self.meters.seconds[waited_for] += time.monotonic() - began
@@ -167,13 +177,22 @@ class Plane:
                 elif self._stopping.is_set():
                     self._writing.go_on(wait=True)
                     return
-                self._try_held()
+                self._go_on()
         except FAILURES as error:
             self._failed(self._writing.blamed(error))
         finally:
             self._writing.stop()
             if self._dead_letters is not None:
                 self._dead_letters.close()
+
+    def _go_on(self) -> None:
+        """Decode one part, and one run that was held, where the buffers have room."""
+        if self._buffered.total >= self._buffered_bytes_max:
+            return
+        if self._parts:
+            self._receive(self._parts.popleft())
+        if self._buffered.total < self._buffered_bytes_max:
+            self._try_held()
 
     def _failed(self, reason: str) -> None:
         log.debug("the data plane stops: %s", reason)  # the driver says it when the worker has ended
@@ -184,11 +203,12 @@ class Plane:
             case Fetched():
                 self._receive(order)
             case ev.Rewind():
-                self._holds.drop(order.partition)
-                self._buffers[order.partition] = PartitionBuffer(generation=order.generation)
+                self._drop(order.partition)
+                self._buffers[order.partition] = PartitionBuffer(
+                    generation=order.generation, buffered=self._buffered
+                )
             case ev.Drop():
-                self._holds.drop(order.partition)
-                self._buffers.pop(order.partition, None)
+                self._drop(order.partition)
             case ev.Open():
                 self._writing.open(order, self._files)
             case ev.Write():
@@ -203,6 +223,13 @@ class Plane:
                 self._woken = False  # first: what ends from here on wakes again
                 self._writing.go_on()
 
+    def _drop(self, partition: SourcePartition) -> None:
+        """Let go of what waits and what is buffered."""
+        self._holds.drop(partition)
+        buffer = self._buffers.pop(partition, None)
+        if buffer is not None:
+            buffer.clear()
+
     # --- decoding ---------------------------------------------------------------------------------
 
     def _receive(self, fetched: Fetched) -> None:
@@ -213,6 +240,8 @@ class Plane:
             return
         try:
             self._take(fetched, buffer)
+        except BatchTooLarge:
+            self._parts.extendleft(reversed(fetched.halves))
         except SchemasUnavailable as why:
             self._holds.begin(fetched, time.monotonic())
             said = f"{fetched.partition} waits at offset {fetched.start}, and it alone: {why}"
@@ -228,6 +257,12 @@ class Plane:
         try:
             if not buffer.blocked:
                 self._take(fetched, buffer)
+        except BatchTooLarge:
+            self._holds.split(partition, fetched.halves)
+            return
+        except SchemasPending:
+            self._holds.postpone(partition, now_s)
+            return
         except SchemasUnavailable as why:
             if not self._holds.put_off(partition, now_s):
                 return
@@ -240,7 +275,7 @@ class Plane:
             self._callbacks.release(partition, fetched.generation)
 
     def _take(self, fetched: Fetched, buffer: PartitionBuffer) -> None:
-        """Decode it, and tell. Raises `SchemasUnavailable`, and has changed nothing then."""
+        """Decode it, and tell. Raises `SchemasUnavailable`, `BatchTooLarge`, and has changed nothing then."""
         chunk = Chunk(next=fetched.next, shaped=None)
         poison = ""
         if fetched.raw is not None:
@@ -254,7 +289,8 @@ class Plane:
             rows = chunk.shaped.count
             size_bytes += chunk.shaped.nbytes + (chunk.times.nbytes if chunk.times is not None else 0)
         if chunk.next > fetched.start:
-            buffer.chunks.append(chunk)
+            chunk.size_bytes = size_bytes
+            buffer.append(chunk)
             self._post(
                 ev.Buffered(
                     now_ms=self._now_ms(),

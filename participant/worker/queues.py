@@ -37,10 +37,15 @@ class ByteQueue(Generic[T]):
             self._changed.notify_all()
             return True
 
-    def get(self, timeout_s: float) -> T | None:
-        """The next item, None when none came in time. Its bytes are given back at once."""
+    def get(self, timeout_s: float, *, orders_only: bool = False) -> T | None:
+        """The next item, None when none came in time. Its bytes are given back at once.
+
+        `orders_only`: data stays where it is.
+        """
         with self._changed:
-            if not self._changed.wait_for(lambda: bool(self._orders or self._data), timeout_s):
+            if not self._changed.wait_for(
+                lambda: bool(self._orders or (self._data and not orders_only)), timeout_s
+            ):
                 return None
             if self._orders:
                 return self._orders.popleft()

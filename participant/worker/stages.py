@@ -14,9 +14,11 @@ from participant.records.changes import HALT
 from participant.records.event_time import EventTimeReader
 from participant.records.kinds import ENVELOPES, format_made, made
 from participant.records.port import Asked, Decoder, Envelope, LookBack, RecordSpec, nothing
+from participant.records.registry.session import RegistrySession
 from participant.records.sources import taken
 from participant.records.unavailable import AvailableRows, may_hold
 from participant.source.fetcher import BATCH_RECORDS
+from participant.worker.checked import CheckedDecoder
 from participant.worker.memory import MemoryBudget
 from table.kinds import table_kind
 from table.partition_columns import columns_of
@@ -97,7 +99,21 @@ def reads_by(spec: TableSpec, record: RecordSpec) -> str:
 def decoder(
     layout: TableLayout | TableSpec, schema: pa.Schema, record: RecordSpec, look_back: LookBack = nothing
 ) -> Decoder:
-    """What makes rows of such a table of records. Raises `SchemaError` where the schema cannot be read."""
+    """What makes rows of such a table of records, for long: it notices a registry that is reset.
+
+    Raises `SchemaError` where the schema cannot be read, `SchemasPending` as `CheckedDecoder` does.
+    """
+    if record.registry is None:
+        return unchecked_decoder(layout, schema, record, look_back)
+    session = RegistrySession()
+    record = replace(record, registry=replace(record.registry, session=session))
+    return CheckedDecoder(unchecked_decoder(layout, schema, record, look_back), session)
+
+
+def unchecked_decoder(
+    layout: TableLayout | TableSpec, schema: pa.Schema, record: RecordSpec, look_back: LookBack = nothing
+) -> Decoder:
+    """What makes rows of such a table of a few records. Raises `SchemaError`."""
     upserts = layout.mode == UPSERT
     found = [*layout.key_fields, *record_fields(layout)]
     envelope: Envelope = made(ENVELOPES[record.envelope].made_by)

@@ -136,7 +136,7 @@ class Writing:
         assert self._writer is not None
         with self._giving_up(), self._metered(self._writer) as writer:
             while buffer.chunks and buffer.chunks[0].next <= order.upto:
-                chunk = buffer.chunks.popleft()
+                chunk = buffer.popleft()
                 if chunk.shaped is not None and chunk.shaped.count:
                     if self._writes is not files:
                         self._writes = files

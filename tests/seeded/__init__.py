@@ -15,6 +15,7 @@ from typing import Final
 
 from tests.seeded import (
     absence,
+    bombs,
     civil_times,
     clocks,
     events,
@@ -36,6 +37,7 @@ _ALL: tuple[Bug, ...] = (
     *clocks.BUGS,
     *absence.BUGS,
     *civil_times.BUGS,
+    *bombs.BUGS,
     *locks.BUGS,
     *others.BUGS,
     *files.BUGS,

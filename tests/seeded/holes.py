@@ -10,6 +10,8 @@ class Hole(StrEnum):
     LOCK = "By a clock, or by standing still, two are in the table lock at once, or one for ever."
     OTHERS = "What others do to the table is not seen, or what is theirs is taken from them."
     ABSENCE = "A record that is missing is taken for a proof: files are deleted, or records are read again."
+    BOMBS = "A small input takes all of a worker's memory, or hours."
+    REGISTRY = "A schema registry that is reset or slow has records read wrongly, or holds up all others."
     FILES = "A commit names files that are not there or are not what was reported."
     SHORT = "What the JVM did not say to its end is taken for all that there is."
     UNDER_HANDS = "Files are taken away under a worker's hands, and others are blamed."

@@ -3,6 +3,7 @@
 //! Nothing is allocated for what is only announced. Where `SURE` is false, texts that go into columns are not looked at:
 //! whether they are UTF-8 is found out of all of them at once, when the columns are made.
 use crate::avro::plan::{Decimal, Fields, Op, Plan};
+use crate::budget::Budget;
 use crate::buffers::Texts;
 use crate::columns::{Column, Kind, Map, Object};
 use crate::parser::{Read, Refused};
@@ -22,11 +23,12 @@ pub struct Datum<'a, const SURE: bool> {
     pub(super) at: usize,
     /// From where to where the keys of maps are that are read over, so far as they are open.
     pub(super) keys: Vec<(usize, usize)>,
+    pub budget: Budget,
 }
 
 impl<'a, const SURE: bool> Datum<'a, SURE> {
     pub fn new(whole: &'a [u8]) -> Self {
-        Datum { whole, data: &whole[..0], at: 0, keys: Vec::new() }
+        Datum { whole, data: &whole[..0], at: 0, keys: Vec::new(), budget: Budget::default() }
     }
 
     /// What stands from `from` to `to` as one row. Where it is refused the columns hold a part of it.
@@ -34,6 +36,7 @@ impl<'a, const SURE: bool> Datum<'a, SURE> {
         self.data = &self.whole[..to];
         self.at = from;
         self.keys.clear();
+        self.budget.begin(to - from);
         self.record(plan, plan.top(), object)?;
         if self.at == to { Ok(()) } else { Err(Refused) }
     }
@@ -195,6 +198,7 @@ impl<'a, const SURE: bool> Datum<'a, SURE> {
             }
             (Op::Enum(symbols), Kind::Text(texts)) => {
                 let symbol = symbols.at(self.index(symbols.len())?);
+                self.budget.spend_name(symbol)?;
                 self.longer(symbol, texts)?;
             }
             (Op::Uuid, Kind::Text(texts)) => {
@@ -265,6 +269,7 @@ impl<'a, const SURE: bool> Datum<'a, SURE> {
                 return Ok(());
             }
             for _ in 0..count {
+                self.budget.spend(items.places)?;
                 self.value(plan, op, items)?;
             }
             self.is_at(end)?;
@@ -279,6 +284,7 @@ impl<'a, const SURE: bool> Datum<'a, SURE> {
                 break;
             }
             for _ in 0..count {
+                self.budget.spend(1 + map.items.places)?;
                 self.text(&mut map.keys)?;
                 self.value(plan, op, &mut map.items)?;
             }

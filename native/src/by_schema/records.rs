@@ -6,6 +6,7 @@ use arrow_schema::{ArrowError, Fields};
 
 use crate::avro;
 use crate::avro::datum::Datum;
+use crate::budget::Failure;
 use crate::by_schema::framing::{Framing, header};
 use crate::by_schema::plan::Described;
 use crate::columns::Object;
@@ -120,27 +121,21 @@ impl Records {
 
     /// `headers`: of each value, as Lockstep packs them. Answers with a sentence where values or headers are not given
     /// as they are to be.
-    pub fn decode(&mut self, values: Values, headers: Option<Values>) -> Result<Decoded, String> {
+    pub fn decode(&mut self, values: Values, headers: Option<Values>) -> Result<Decoded, Failure> {
         let whole = places(values.0, values.1)?;
         let heads = headers.map(|(data, starts)| places(data, starts)).transpose()?;
         if heads.as_ref().is_some_and(|heads| heads.len() != whole.len()) {
             return Err("there are not as many headers as values".into());
         }
         let batch = Batch { data: values.0, places: whole, headers: headers.map(|(data, _)| data).zip(heads) };
-        Ok(match self.rows::<false>(&batch) {
-            Ok(Ok((columns, refused))) => Decoded::Rows(columns, refused),
-            Err(unknown) => Decoded::Unknown(unknown),
-            // Some text is no UTF-8
-            Ok(Err(_)) => match self.rows::<true>(&batch) {
-                Ok(done) => {
-                    done.map(|(columns, refused)| Decoded::Rows(columns, refused)).map_err(|e| e.to_string())?
-                }
-                Err(unknown) => Decoded::Unknown(unknown),
-            },
-        })
+        match self.rows::<false>(&batch) {
+            Err(End::Columns(_)) => {} // some text is no UTF-8
+            done => return decoded(done),
+        }
+        decoded(self.rows::<true>(&batch))
     }
 
-    fn rows<const SURE: bool>(&mut self, batch: &Batch) -> Result<Made, Vec<Vec<u8>>> {
+    fn rows<const SURE: bool>(&mut self, batch: &Batch) -> Made {
         self.object.truncate(0);
         self.object.begin(batch.places.len(), batch.data.len());
         let (mut datum, mut wire) = (Datum::<SURE>::new(batch.data), Wire::<SURE>::new(batch.data));
@@ -151,7 +146,9 @@ impl Records {
                 Err(Refused) => Err(Refused),
                 Ok((key, begin)) => {
                     if !last_key.is_some_and(|last| same(last, key)) {
-                        let Some(place) = self.known.get(key) else { return Err(self.unknown(batch, i)) };
+                        let Some(place) = self.known.get(key) else {
+                            return Err(End::Unknown(self.unknown(batch, i)));
+                        };
                         (last_key, last_plan) = (Some(key), *place);
                     }
                     match self.plans.get(last_plan) {
@@ -167,8 +164,11 @@ impl Records {
                 self.object.truncate(rows);
                 refused.push(i as i64);
             }
+            if batch.places.len() > 1 && (datum.budget.is_over() || wire.budget.is_over()) {
+                return Err(End::TooLarge);
+            }
         }
-        Ok(self.object.finish(None, rows).map(|columns| (columns, refused)))
+        self.object.finish(None, rows).map(|columns| (columns, refused)).map_err(End::Columns)
     }
 
     /// Of a value the key of its schema, and where its datum begins.
@@ -203,7 +203,25 @@ impl Records {
     }
 }
 
-type Made = Result<(StructArray, Vec<i64>), ArrowError>;
+type Made = Result<(StructArray, Vec<i64>), End>;
+
+/// What ends the decoding of a batch without columns.
+enum End {
+    /// Keys of schemas that are not known.
+    Unknown(Vec<Vec<u8>>),
+    TooLarge,
+    /// The columns cannot be made.
+    Columns(ArrowError),
+}
+
+fn decoded(made: Made) -> Result<Decoded, Failure> {
+    match made {
+        Ok((columns, refused)) => Ok(Decoded::Rows(columns, refused)),
+        Err(End::Unknown(keys)) => Ok(Decoded::Unknown(keys)),
+        Err(End::TooLarge) => Err(Failure::TooLarge),
+        Err(End::Columns(error)) => Err(Failure::Wrong(error.to_string())),
+    }
+}
 
 struct Batch<'a> {
     data: &'a [u8],

@@ -2,6 +2,7 @@
 //!
 //! Nothing is allocated for what is only announced. `SURE`: as of `avro::datum`.
 use crate::avro::datum::{within_eight, zigzag};
+use crate::budget::Budget;
 use crate::buffers::Texts;
 use crate::columns::{Column, Kind, Map, Object};
 use crate::parser::{Read, Refused};
@@ -9,8 +10,6 @@ use crate::protobuf::plan::{Field, I32, I64, LEN, Message, Mode, Op, Plan, Unset
 use crate::rows::BYTES_MAX;
 use crate::texts::MICROS;
 
-/// In one record, as `participant/records/protobuf/messages.py` has it.
-const VALUES_MAX: u64 = 1_000_000;
 const NANOS_MAX: i64 = 999_999_999;
 const SHORT_BYTES: usize = 5;
 const KEY: u32 = 1;
@@ -22,26 +21,21 @@ pub struct Wire<'a, const SURE: bool> {
     /// To the end of the value.
     data: &'a [u8],
     at: usize,
-    values: u64,
+    pub budget: Budget,
 }
 
 impl<'a, const SURE: bool> Wire<'a, SURE> {
     pub fn new(whole: &'a [u8]) -> Self {
-        Wire { whole, data: &whole[..0], at: 0, values: 0 }
+        Wire { whole, data: &whole[..0], at: 0, budget: Budget::default() }
     }
 
     /// What stands from `from` to `to` as one row. Where it is refused the columns hold a part of it.
     pub fn row(&mut self, from: usize, to: usize, plan: &Plan, object: &mut Object) -> Read<()> {
         self.data = &self.whole[..to];
         self.at = from;
-        self.values = 0;
-        self.spend(plan.top().values)?;
+        self.budget.begin(to - from);
+        self.budget.spend(plan.top().values)?;
         self.message(plan, plan.top(), object, to)
-    }
-
-    fn spend(&mut self, values: u64) -> Read<()> {
-        self.values = self.values.saturating_add(values);
-        if self.values > VALUES_MAX { Err(Refused) } else { Ok(()) }
     }
 
     // --- what messages are made of ------------------------------------------------------------------
@@ -200,7 +194,7 @@ impl<'a, const SURE: bool> Wire<'a, SURE> {
     /// Of a field that is repeated: one, or several that are packed.
     fn several(&mut self, plan: &Plan, op: &Op, wire: u8, items: &mut Column, end: usize) -> Read<()> {
         if wire == op.wire() {
-            self.spend(op.values())?;
+            self.budget.spend(op.values())?;
             return self.value(plan, op, items, end);
         }
         if wire != LEN || op.has_length() {
@@ -208,13 +202,14 @@ impl<'a, const SURE: bool> Wire<'a, SURE> {
         }
         let end = self.end(end)?;
         while self.at < end {
+            self.budget.spend(op.values())?;
             self.value(plan, op, items, end)?;
         }
         if self.at == end { Ok(()) } else { Err(Refused) }
     }
 
     fn entry(&mut self, plan: &Plan, op: &Op, map: &mut Map, end: usize) -> Read<()> {
-        self.spend(if op.values() == 0 { 2 } else { op.values() + 1 })?;
+        self.budget.spend(op.values() + 1)?;
         let end = self.end(end)?;
         let (mut key, mut value) = (false, false);
         while self.at < end {
@@ -316,6 +311,7 @@ impl<'a, const SURE: bool> Wire<'a, SURE> {
 
     /// All other texts of the batch must still fit behind it.
     fn name(&mut self, text: &[u8], texts: &mut Texts) -> Read<()> {
+        self.budget.spend_name(text)?;
         if texts.data.len() + text.len() + self.whole.len() > BYTES_MAX {
             return Err(Refused);
         }

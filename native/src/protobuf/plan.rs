@@ -218,8 +218,7 @@ impl Op {
     pub fn values(&self) -> u64 {
         match self {
             Op::Message(message) => message.values,
-            Op::Timestamp | Op::Wrapped(..) => 1,
-            _ => 0,
+            _ => 1,
         }
     }
 }

@@ -19,32 +19,37 @@ from participant.records.avro.connect import TEXTS, loose_decimal, said_digits, 
 from participant.records.avro.datum import Read
 from participant.records.avro.schema import Node
 from participant.records.by_schema.misread import Misread
+from participant.records.by_schema.value_count import ValueCount
 from participant.records.json.columns import DAYS
+from participant.records.value_limits import places
 from table.schema import DECIMAL_PRECISION_MAX, LOCAL_MICROS, MICROS, UTC_MICROS, SchemaError, ddl_name
 
 _EXACT = Context(prec=2 * DECIMAL_PRECISION_MAX)
 BEYOND = "a time outside the years 1 to 9999"
 
 
-def row_reader(node: Node, fields: Sequence[pa.Field]) -> Read:
+def row_reader(node: Node, fields: Sequence[pa.Field], count: ValueCount | None = None) -> Read:
     """Reads a record as a dictionary with all of these columns, by name; other fields are read and dropped.
+
+    `count`: counts the values of a record.
 
     Raises `SchemaError`, naming the field, where such a record can be no row.
     """
     if node.kind != "record":
         raise SchemaError(f"the Avro schema is not a record but {node}")
-    return _Readers().row(node, fields, "")
+    return _Readers(count or ValueCount()).row(node, fields, "")
 
 
-def value_reader(node: Node, field: pa.Field) -> Read:
-    """Reads a datum that is one column's value. Raises `SchemaError`."""
-    return _Readers().of(node, field.type, field.name)
+def value_reader(node: Node, field: pa.Field, count: ValueCount | None = None) -> Read:
+    """Reads a datum that is one column's value. `count`: as of `row_reader`. Raises `SchemaError`."""
+    return _Readers(count or ValueCount()).of(node, field.type, field.name)
 
 
 class _Readers:
     """Makes readers; those of what no column wants are made once for each named type."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: ValueCount) -> None:
+        self._count = count
         self._bare: dict[Node, Read] = {}
 
     def row(self, node: Node, fields: Sequence[pa.Field], parent: str) -> Read:
@@ -58,6 +63,7 @@ class _Readers:
             if name in wanted
             else (name, self._unwanted(one), False)
             for name, one in node.fields
+            if name in wanted or one.least_bytes
         ]
         return datum.record_of(read, [field.name for field in fields if not field.nullable])
 
@@ -68,9 +74,13 @@ class _Readers:
         if node.kind == "record" and pa.types.is_struct(kind):
             return self.row(node, list(kind), f"{path}.")
         if node.kind == "array" and pa.types.is_list(kind):
-            return datum.array_of(self.of(node.inside[0], kind.value_type, f"{path}[]"))
+            inner = self.of(node.inside[0], kind.value_type, f"{path}[]")
+            return datum.array_of(inner, self._count, places(kind.value_type))
         if node.kind == "map" and pa.types.is_map(kind):
-            return datum.map_of(self.of(node.inside[0], kind.item_type, f"{path}{{}}"))
+            inner = self.of(node.inside[0], kind.item_type, f"{path}{{}}")
+            return datum.map_of(inner, self._count, places(kind.item_type))
+        if node.kind == "enum" and pa.types.is_string(kind):
+            return datum.enum_of(node.symbols, self._count)
         if pa.types.is_decimal128(kind):
             decimal = loose_decimal(node, kind) or variable_decimal(node, kind)
             if decimal is not None:
@@ -100,7 +110,9 @@ class _Readers:
     def _made(self, node: Node) -> Read:
         match node.kind:
             case "record":
-                return datum.record_of([(name, self._unwanted(one), False) for name, one in node.fields])
+                # A field without a byte is not read: a thousand of them in each of a million items take hours
+                whole = [(name, one) for name, one in node.fields if one.least_bytes]
+                return datum.record_of([(name, self._unwanted(one), False) for name, one in whole])
             case "array":
                 return datum.array_of(self._unwanted(node.inside[0]))
             case "map":

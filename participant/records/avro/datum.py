@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from participant.records.by_schema.misread import Misread
+from participant.records.by_schema.value_count import ValueCount
 
 Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 """Of a datum and an index in it: the value, and the index behind it. Raises `Misread`, or `IndexError` where
@@ -109,12 +110,17 @@ def fixed_of(size_bytes: int) -> Read:
     return read
 
 
-def enum_of(symbols: Sequence[str]) -> Read:
+def enum_of(symbols: Sequence[str], count: ValueCount | None = None) -> Read:
+    """`count`: counts the symbols, where they become values."""
+
     def read(data: bytes, at: int) -> tuple[str, int]:
         index, at = read_long(data, at)
         if not 0 <= index < len(symbols):
             raise Misread("an enum's symbol that there is not")
-        return symbols[index], at
+        symbol = symbols[index]
+        if count is not None:
+            count.spend_name(symbol)
+        return symbol, at
 
     return read
 
@@ -131,17 +137,19 @@ def union_of(branches: Sequence[Read]) -> Read:
     return read
 
 
-def array_of(item: Read) -> Read:
-    """`item` takes a byte at least."""
+def array_of(item: Read, count: ValueCount | None = None, places: int = 1) -> Read:
+    """`item` takes a byte at least. `count`: counts items of so many places, where they become values."""
 
     def read(data: bytes, at: int) -> tuple[list[Any], int]:
         items: list[Any] = []
         while True:
-            count, end, at = _block(data, at)
-            if not count:
+            number, end, at = _block(data, at)
+            if not number:
                 return items, at
             try:
-                for _ in range(count):
+                for _ in range(number):
+                    if count is not None:
+                        count.spend(places)
                     one, at = item(data, at)
                     items.append(one)
             except Misread as misread:
@@ -151,17 +159,19 @@ def array_of(item: Read) -> Read:
     return read
 
 
-def map_of(value: Read) -> Read:
-    """As pairs, which is what Arrow takes."""
+def map_of(value: Read, count: ValueCount | None = None, places: int = 1) -> Read:
+    """As pairs, which is what Arrow takes. `count`: as of `array_of`."""
 
     def read(data: bytes, at: int) -> tuple[list[tuple[str, Any]], int]:
         entries: dict[str, Any] = {}
         while True:
-            count, end, at = _block(data, at)
-            if not count:
+            number, end, at = _block(data, at)
+            if not number:
                 return list(entries.items()), at
             try:
-                for _ in range(count):
+                for _ in range(number):
+                    if count is not None:
+                        count.spend(1 + places)
                     key, at = read_string(data, at)
                     if key in entries:
                         raise Misread("a key that is there twice")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from participant.records.avro.columns import value_reader
 from participant.records.avro.connect import said_digits
 from participant.records.avro.schema import Node
-from participant.records.by_schema.following import NoColumn, child
+from participant.records.by_schema.following import FieldCount, NoColumn, child
 from table.schema import DECIMAL_PRECISION_MAX, LOCAL_MICROS, UTC_MICROS, SchemaError
 
 NATURAL: dict[tuple[str, str], pa.DataType] = {
@@ -57,39 +57,54 @@ def columns_of(node: Node, has: pa.Schema) -> pa.Schema:
     if node.kind != "record":
         raise SchemaError(f"the Avro schema is not a record but {node}")
     known = {field.name: field.type for field in has}
-    return pa.schema([(name, _type(one, known.get(name), name)) for name, one in node.fields])
+    made = _Types()
+    return pa.schema([(name, made.of(one, known.get(name), name, name)) for name, one in node.fields])
 
 
-def _type(node: Node, has: pa.DataType | None, path: str) -> pa.DataType:
-    match node.kind:
-        case "union":
-            real = [one for one in node.inside if one.kind != "null"]
-            if len(real) != 1:
-                raise NoColumn(f"field {path}: {node} goes into no column: that has one type")
-            return _type(real[0], has, path)
-        case "record" if has is None or not pa.types.is_decimal(has) or not _is_read_as(node, has):
-            return pa.struct(
-                [(name, _type(one, child(has, name), f"{path}.{name}")) for name, one in node.fields]
-            )
-        case "array":
-            return pa.list_(_type(node.inside[0], child(has), f"{path}[]"))
-        case "map":
-            return pa.map_(pa.string(), _type(node.inside[0], child(has), f"{path}{{}}"))
-    if has is not None and _is_read_as(node, has):
-        return has
-    if node.logical == "decimal":
-        places = max(node.scale, 0)
-        digits = max(node.precision - node.scale, 0) + places
-        if digits > DECIMAL_PRECISION_MAX or not said_digits(node):
-            raise NoColumn(
-                f"field {path}: {node} goes into no column: that has {DECIMAL_PRECISION_MAX} digits at most. "
-                "Write a DECIMAL column in record.schema that has room for its numbers"
-            )
-        return pa.decimal128(digits, places)
-    kind = MEANT.get((node.kind, node.connect)) or NATURAL.get((node.kind, node.logical))
-    if kind is None:
-        raise NoColumn(f"field {path}: {node} goes into no column")
-    return kind
+class _Types:
+    """The types of fields, bounded in number."""
+
+    def __init__(self) -> None:
+        self._count = FieldCount()
+
+    def of(self, node: Node, has: pa.DataType | None, path: str, name: str = "") -> pa.DataType:
+        """The type of a field, or of what is within an array, a map or a union."""
+        self._count.add(path, name)
+        return self._type(node, has, path)
+
+    def _type(self, node: Node, has: pa.DataType | None, path: str) -> pa.DataType:
+        match node.kind:
+            case "union":
+                real = [one for one in node.inside if one.kind != "null"]
+                if len(real) != 1:
+                    raise NoColumn(f"field {path}: {node} goes into no column: that has one type")
+                return self.of(real[0], has, path)
+            case "record" if has is None or not pa.types.is_decimal(has) or not _is_read_as(node, has):
+                return pa.struct(
+                    [
+                        (name, self.of(one, child(has, name), f"{path}.{name}", name))
+                        for name, one in node.fields
+                    ]
+                )
+            case "array":
+                return pa.list_(self.of(node.inside[0], child(has), f"{path}[]"))
+            case "map":
+                return pa.map_(pa.string(), self.of(node.inside[0], child(has), f"{path}{{}}"))
+        if has is not None and _is_read_as(node, has):
+            return has
+        if node.logical == "decimal":
+            places = max(node.scale, 0)
+            digits = max(node.precision - node.scale, 0) + places
+            if digits > DECIMAL_PRECISION_MAX or not said_digits(node):
+                raise NoColumn(
+                    f"field {path}: {node} goes into no column: that has {DECIMAL_PRECISION_MAX} digits at "
+                    "most. Write a DECIMAL column in record.schema that has room for its numbers"
+                )
+            return pa.decimal128(digits, places)
+        kind = MEANT.get((node.kind, node.connect)) or NATURAL.get((node.kind, node.logical))
+        if kind is None:
+            raise NoColumn(f"field {path}: {node} goes into no column")
+        return kind
 
 
 def _is_read_as(node: Node, kind: pa.DataType) -> bool:

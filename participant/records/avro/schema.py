@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ TEXT_CHARS_MAX = 1_048_576
 TYPES_MAX = 20_000
 DEPTH_MAX = 64
 FIXED_BYTES_MAX = 1_048_576
+TOO_LARGE = f"the Avro schema is nested more than {DEPTH_MAX} deep, or has more than {TYPES_MAX:,} types"
 
 LEAST_BYTES: Mapping[str, int] = {
     **dict.fromkeys(("boolean", "int", "long", "bytes", "string", "enum", "array", "map", "union"), 1),
@@ -83,6 +84,8 @@ class Node:
     fields: tuple[tuple[str, Node], ...] = ()
     inside: tuple[Node, ...] = ()
     """Of an array or a map one, of a union its branches."""
+    levels: int = 1
+    """Levels of nesting, with every name replaced by its type."""
 
     def __str__(self) -> str:
         """For people."""
@@ -145,9 +148,7 @@ class _Tree:
     def node(self, parsed: Any, depth: int) -> Node:
         self._count += 1
         if depth > DEPTH_MAX or self._count > TYPES_MAX:
-            raise SchemaError(
-                f"the Avro schema is nested more than {DEPTH_MAX} deep, or has more than {TYPES_MAX:,} types"
-            )
+            raise SchemaError(TOO_LARGE)
         if isinstance(parsed, list):
             return self._union(parsed, depth)
         if isinstance(parsed, str):
@@ -189,24 +190,36 @@ class _Tree:
         fields = tuple((str(one["name"]), self.node(one["type"], depth + 1)) for one in parsed["fields"])
         if len(dict(fields)) < len(fields):
             raise SchemaError(f"the Avro schema is none: record {name} has a field twice")
+        levels = self._levels(one for _, one in fields)
         least_bytes = sum(one.least_bytes for _, one in fields)
         if not least_bytes:
             raise SchemaError(
                 f"record {name} of the Avro schema takes no byte, so that its number has no bound"
             )
-        return Node(kind="record", least_bytes=least_bytes, name=name, fields=fields)
+        return Node(kind="record", least_bytes=least_bytes, name=name, fields=fields, levels=levels)
 
     def _union(self, parsed: list[Any], depth: int) -> Node:
         branches = tuple(self.node(one, depth + 1) for one in parsed)
         if not branches or any(one.kind == "union" for one in branches):
             raise SchemaError("the Avro schema is none: a union is empty, or in a union")
-        return Node(kind="union", least_bytes=1, inside=branches)
+        return Node(kind="union", least_bytes=1, inside=branches, levels=self._levels(branches))
 
     def _repeated(self, kind: str, parsed: Mapping[str, Any], depth: int) -> Node:
         inner = self.node(parsed["items" if kind == "array" else "values"], depth + 1)
         if kind == "array" and not inner.least_bytes:
             raise SchemaError("an array of the Avro schema is of null, so that its length has no bound")
-        return Node(kind=kind, least_bytes=1, inside=(inner,))
+        return Node(kind=kind, least_bytes=1, inside=(inner,), levels=self._levels((inner,)))
+
+    def _levels(self, inside: Iterable[Node]) -> int:
+        """Levels of a type that holds these. Raises `SchemaError` for too many.
+
+        A record that is named where it is used adds no level to the text: readers recurse into it all the
+        same.
+        """
+        levels = 1 + max((one.levels for one in inside), default=0)
+        if levels > DEPTH_MAX:
+            raise SchemaError(TOO_LARGE)
+        return levels
 
 
 def _primitive(kind: str, parsed: Mapping[str, Any]) -> Node:

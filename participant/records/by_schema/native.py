@@ -18,7 +18,7 @@ from participant.records.by_schema.framing import SchemaKey
 from participant.records.by_schema.misread import Misread
 from participant.records.by_schema.one_by_one import RowDecoder
 from participant.records.errors import ChangedSchema, UnknownSchema
-from participant.records.native import BATCH_BYTES_MAX, NativeMissing, native_module, with_refused
+from participant.records.native import BATCH_BYTES_MAX, NativeMissing, limited, native_module, with_refused
 from participant.records.port import Decoded
 from participant.records.raw import RawBatch
 from table.schema import record_schema
@@ -67,11 +67,11 @@ class NativeBySchema(ABC, Generic[K, R]):
         headers = (None, None) if named is None else (named.data, named.starts)
         if len(values.data) + (named.nbytes if named is not None else 0) > BATCH_BYTES_MAX:
             return self._plain.decode(batch)
-        found, unknown = self._native.decode(values.data, values.starts, *headers)
+        found, unknown = limited(self._native.decode, values.data, values.starts, *headers)
         if unknown:
             if not self._learn(unknown):
                 return self._plain.decode(batch)
-            found, _ = self._native.decode(values.data, values.starts, *headers)
+            found, _ = limited(self._native.decode, values.data, values.starts, *headers)
             if found is None:  # of more schemas than are known at once
                 return self._plain.decode(batch)
         columns, places = found

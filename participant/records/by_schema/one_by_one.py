@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from participant.records.by_schema.framing import SchemaKey
 from participant.records.by_schema.misread import Misread
-from participant.records.errors import ChangedSchema, SchemasUnavailable, UnknownSchema
+from participant.records.errors import BatchTooLarge, ChangedSchema, SchemasUnavailable, UnknownSchema
 from participant.records.headers import first
 from participant.records.json.columns import fit, nullable_type
 from participant.records.port import Decoded
 from participant.records.raw import RawBatch, Values
 from participant.records.rejects import ABOUT_KEY, NO_KEY, Reasons, Rejects
+from participant.records.value_limits import BATCH_VALUES_MAX
 from table.rows import Tombstones
 from table.schema import SchemaError, record_schema
 
@@ -51,6 +52,8 @@ class Reader(ABC, Generic[K, R]):
 
     size_bytes = 0
     """Of the value that was read last: what its Python objects weigh, as bytes of an ordinary value."""
+    values = 0
+    """Values of the record that was read last, or that could not be read."""
 
     def __init__(self, header: str) -> None:
         self._header = header
@@ -122,23 +125,25 @@ class RowDecoder(Generic[K, R]):
         self._reader.check(key)
 
     def decode(self, batch: RawBatch) -> Decoded:
-        """All records of the batch, as rows or as rejects. Raises `SchemasUnavailable`."""
+        """All records of the batch, as rows or as rejects. Raises `SchemasUnavailable`, `BatchTooLarge`."""
         reasons = Reasons()
         headers = self._reader.naming(batch)
         kept: list[int] = []
         rows: list[dict[str, Any]] = []
         tables = [self._schema.empty_table()]
-        size_bytes = 0
+        size_bytes = values = 0
         for place, value in enumerate(batch.values):
             try:
-                row = self._reader.read(value, headers[place] if headers is not None else None)
+                rows.append(self._reader.read(value, headers[place] if headers is not None else None))
             except Misread as misread:
                 reasons.add(place, str(misread))
                 continue
             except ChangedSchema as why:
                 return Decoded(table=self._schema.empty_table(), stop=(place, str(why)))
+            values += self._reader.values
+            if values > BATCH_VALUES_MAX and len(batch) > 1:
+                raise BatchTooLarge
             kept.append(place)
-            rows.append(row)
             size_bytes += self._reader.size_bytes
             if size_bytes >= GROUP_BYTES:
                 tables.append(table_of(rows, self._schema))

@@ -44,6 +44,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.json
 
+from participant.records.errors import BatchTooLarge
 from participant.records.json.columns import (
     Misfit,
     finish,
@@ -58,15 +59,19 @@ from participant.records.json.columns import (
 )
 from participant.records.json.lines import line_reader
 from participant.records.json.rest import left_over
+from participant.records.json.value_bounds import OF_ARRAYS, OF_MAPS, bounds, item_places, too_large
 from participant.records.json.values import WHITESPACE, Mismatch, check, convert_members, explain, parse
 from participant.records.port import Decoded
 from participant.records.raw import RawBatch, Values
-from participant.records.rejects import Reasons
+from participant.records.rejects import Reasons, Rejects
 from participant.records.sources import REST_FIELD
+from participant.records.value_limits import BATCH_VALUES_MAX
 from table.schema import SchemaError, record_schema
 
 BUFFER_BYTES_MAX = 512 * 1024 * 1024
 """Parsed at once; more is halved. Arrow's reader takes a block of at most 2 GiB, and a parse needs memory."""
+GROUP_WEIGHT = 1 << 20
+"""Bytes and values of records whose Python objects are held at once."""
 GROUP_RECORDS = 64
 """A failed group of this size or less is looked at record by record, and so is one of mostly bad records."""
 SAMPLE_RECORDS = 16
@@ -92,6 +97,8 @@ class JsonDecoder:
     def __init__(self, schema: pa.Schema, *, rest: bool = False) -> None:
         self._schema = record_schema(schema)
         self._rest = rest
+        self._item_places = item_places(list(self._schema))
+        self._marks = OF_MAPS if any(holds_map(f.type) for f in self._schema) else OF_ARRAYS
         self._python_fields = [f for f in self._schema if holds_map(f.type)]
         self._arrow_fields = [f for f in self._schema if not holds_map(f.type)]
         if not self._arrow_fields:
@@ -105,9 +112,26 @@ class JsonDecoder:
         self._lines = line_reader(self._arrow_schema())
 
     def decode(self, batch: RawBatch) -> Decoded:
-        """All records of the batch, as rows or as rejects."""
+        """All records of the batch, as rows or as rejects. Raises `BatchTooLarge`."""
         if not len(batch.values):
             return Decoded(table=with_rest(self._schema, rest=self._rest).empty_table(), kept=None)
+        bound = bounds(batch.values, self._item_places, self._marks)
+        if bound is None:
+            return self._decode(batch)
+        if len(batch) > 1 and bound.sum() > BATCH_VALUES_MAX:
+            raise BatchTooLarge
+        large = too_large(batch.values, bound, self._schema)
+        if not large:
+            return self._decode(batch)
+        rest = np.delete(np.arange(len(batch), dtype=np.int64), list(large))
+        decoded = self._decode(batch.take(rest)) if len(rest) else self.decode(batch.head(0))
+        return Decoded(
+            table=decoded.table,
+            kept=rest if decoded.kept is None else rest[decoded.kept],
+            rejects=Rejects.joined([Rejects.of(large, batch.offsets), decoded.rejects.at(rest)]),
+        )
+
+    def _decode(self, batch: RawBatch) -> Decoded:
         reasons = Reasons()
         kept: npt.NDArray[np.int64] | None = None
         try:
@@ -259,7 +283,13 @@ class JsonDecoder:
         indices = kept if kept is not None else np.arange(table.num_rows, dtype=np.int64)
         good = np.ones(table.num_rows, dtype=np.bool_)
         rows: list[dict[str, Any]] = []
+        done: list[pa.Table] = []
+        bound, weight = bounds(values, self._item_places, self._marks), 0
         for row, index in enumerate(indices):
+            if weight > GROUP_WEIGHT:
+                done, rows, weight = [*done, self._maps(rows)], [], 0
+            weight += int(values.starts[index + 1] - values.starts[index])
+            weight += int(bound[index]) if bound is not None else 0
             try:
                 rows.append(convert_members(parse(values[index] or b""), self._python_fields, ""))
             except Mismatch as mismatch:
@@ -268,14 +298,19 @@ class JsonDecoder:
             except RecursionError:
                 good[row] = False
                 reasons.add(int(index), "nested too deeply")
-        columns = {
-            f.name: fit(pa.array([row[f.name] for row in rows], nullable_type(f.type)), f.type)
-            for f in self._python_fields
-        }
+        maps = pa.concat_tables([*done, self._maps(rows)])
+        columns = dict(zip(maps.column_names, maps.columns, strict=True))
         if not good.all():
             table, indices = table.filter(pa.array(good)), indices[good]
         columns.update(zip(table.column_names, table.columns, strict=True))
         return pa.table([columns[f.name] for f in self._schema], schema=self._schema), indices
+
+    def _maps(self, rows: list[dict[str, Any]]) -> pa.Table:
+        columns = [
+            fit(pa.array([row[f.name] for row in rows], nullable_type(f.type)), f.type)
+            for f in self._python_fields
+        ]
+        return pa.Table.from_arrays(columns, schema=pa.schema(self._python_fields))
 
     def _add_rest(
         self, table: pa.Table, kept: npt.NDArray[np.int64] | None, values: Values, reasons: Reasons

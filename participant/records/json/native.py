@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from participant.records.json.decoder import BUFFER_BYTES_MAX, JsonDecoder, with_rest
-from participant.records.native import AUTO, NativeMissing, chosen, native_module, with_refused
+from participant.records.native import AUTO, NativeMissing, chosen, limited, native_module, with_refused
 from participant.records.port import Decoded, Decoder
 from participant.records.raw import RawBatch
 from table.schema import record_schema
@@ -36,7 +36,7 @@ class NativeDecoder:
         values = batch.values
         if len(values.data) > BUFFER_BYTES_MAX:
             return self._strict.decode(batch)  # which takes it in parts
-        columns, places = self._native.decode(values.data, values.starts)
+        columns, places = limited(self._native.decode, values.data, values.starts)
         table = pa.Table.from_batches([pa.record_batch(columns)], schema=self._schema)
         if not places:
             return Decoded(table=table)

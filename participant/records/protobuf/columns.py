@@ -51,15 +51,15 @@ class RowReader:
 
     def read(self, data: bytes) -> dict[str, Any]:
         """Raises `Misread`."""
-        self._parser.values = 0
-        self._parser.spend(self._top.values)
+        self._parser.count.begin(len(data))
+        self._parser.count.spend(self._top.values)
         row: dict[str, Any] = self._top.read(data)
         return row
 
     @property
     def values(self) -> int:
         """How many the record that was read last has."""
-        return self._parser.values
+        return self._parser.count.values
 
 
 class _Schema:
@@ -117,7 +117,7 @@ class _Schema:
             return self._array(added, field, kind, path), 1
         if field.message_type is None:
             added.type = WIRE[field.type]
-            take = messages.scalar(added.name, _scalar(field, kind, path), presence=field.has_presence)
+            take = messages.scalar(added.name, self._scalar(field, kind, path), presence=field.has_presence)
             values = 1
         else:
             take, values = self._one_message(added, field, kind, path)
@@ -157,9 +157,23 @@ class _Schema:
             )
         if field.message_type is None:
             added.type = WIRE[field.type]
-            return messages.scalars(added.name, _scalar(field, kind.value_type, f"{path}[]"))
+            convert = self._scalar(field, kind.value_type, f"{path}[]")
+            return messages.scalars(self._parser, added.name, convert)
         inner = self._inner(field, kind.value_type, f"{path}[]")
         return messages.messages(self._parser, added.name, inner)
+
+    def _scalar(self, field: Any, kind: pa.DataType, path: str) -> Convert:
+        convert = _scalar(field, kind, path)
+        if field.enum_type is None or not pa.types.is_string(kind):
+            return convert
+        count = self._parser.count
+
+        def named(number: int) -> str:
+            name: str = convert(number)
+            count.spend_name(name)
+            return name
+
+        return named
 
     def _map(self, name: str, field: Any, kind: pa.DataType, path: str) -> Take:
         """What is not there of an entry is empty, or 0, as Protobuf has it."""
@@ -175,7 +189,8 @@ class _Schema:
         added = made.field.add(name="f2", number=2, label=OPTIONAL, type=WIRE[of_value.type])
         key = messages.scalar("f1", SCALARS[of_key.type][pa.string()], presence=False)
         if of_value.message_type is None:
-            value = messages.scalar("f2", _scalar(of_value, kind.item_type, f"{path}{{}}"), presence=False)
+            convert = self._scalar(of_value, kind.item_type, f"{path}{{}}")
+            value = messages.scalar("f2", convert, presence=False)
         else:
             added.label = REPEATED
             inner = self._inner(of_value, kind.item_type, f"{path}{{}}")

@@ -38,6 +38,7 @@ class MessageReader(Reader[MessageKey, RowReader]):
             key, at = confluent(value, self.named(headers))
         reader = self.known(key)
         row = reader.read(value[at:])
+        self.values = reader.values
         self.size_bytes = len(value) + reader.values
         return row
 

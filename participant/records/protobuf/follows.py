@@ -13,7 +13,7 @@ import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 
-from participant.records.by_schema.following import NoColumn, child
+from participant.records.by_schema.following import FieldCount, NoColumn, child
 from participant.records.by_schema.framing import BY_ID, ID_BYTES, VALUE_HEADER, SchemaKey, spelled
 from participant.records.by_schema.one_by_one import Schemas
 from participant.records.headers import first
@@ -24,8 +24,6 @@ from participant.records.protobuf.scalars import SCALARS, UINT64_DIGITS, decimal
 from table.schema import UTC_MICROS
 
 UINT64 = pa.decimal128(UINT64_DIGITS, 0)
-FIELDS_MAX = 20_000
-"""Of a message, those within it included: a message is a field as often as it is one."""
 
 
 class ProtobufFollows:
@@ -70,13 +68,11 @@ class _Types:
     """The types of fields, bounded in number."""
 
     def __init__(self) -> None:
-        self._left = FIELDS_MAX
+        self._count = FieldCount()
 
     def of(self, field: Any, has: pa.DataType | None, path: str, inside: tuple[str, ...]) -> pa.DataType:
         """`inside`: the messages that it is in, from the outermost."""
-        self._left -= 1
-        if self._left < 0:
-            raise NoColumn(f"field {path}: the message has more than {FIELDS_MAX:,} fields")
+        self._count.add(path, field.name)
         if field.type == FieldDescriptor.TYPE_GROUP:
             raise NoColumn(f"field {path}: a group goes into no column")
         if not field.is_repeated:

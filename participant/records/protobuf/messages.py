@@ -16,14 +16,13 @@ from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from participant.records.by_schema.misread import Misread
+from participant.records.by_schema.value_count import ValueCount
 
 Read: TypeAlias = Callable[[bytes], Any]
 """Of a message's bytes: a column's value. Raises `Misread`."""
 Take: TypeAlias = Callable[[Any, bytes], Any]
 """Of a message, as it was parsed, and of its bytes: a column's value, or None for null. Raises `Misread`."""
 
-VALUES_MAX = 1_000_000
-"""In one record, those that are null or a default in each of many messages included."""
 LENGTH_DELIMITED, GROUP_BEGINS, GROUP_ENDS = 2, 3, 4
 FIXED_BYTES = {1: 8, 5: 4}
 
@@ -32,8 +31,8 @@ class Parser:
     """Parses messages of the types that it was given, by name, and counts values. Not for several threads."""
 
     def __init__(self) -> None:
-        self.values = 0
-        """Of one record, that have been made."""
+        self.count = ValueCount()
+        """The values of one record."""
         self.classes: dict[str, Any] = {}
         """Of messages, by name."""
 
@@ -43,12 +42,6 @@ class Parser:
             return self.classes[name].FromString(data)
         except DecodeError:
             raise Misread("the bytes are no message of Protobuf, or end in the middle") from None
-
-    def spend(self, values: int) -> None:
-        """So many more are about to be made. Raises `Misread`."""
-        self.values += values
-        if self.values > VALUES_MAX:
-            raise Misread(f"more than {VALUES_MAX:,} values, with those of its messages that are not set")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,12 +116,14 @@ def scalar(name: str, convert: Callable[[Any], Any], *, presence: bool) -> Take:
     return lambda message, _: convert(getattr(message, name))
 
 
-def scalars(name: str, convert: Callable[[Any], Any]) -> Take:
+def scalars(parser: Parser, name: str, convert: Callable[[Any], Any]) -> Take:
     """Of a field that is repeated."""
 
     def take(message: Any, _data: bytes) -> list[Any]:
+        items = getattr(message, name)
         try:
-            return [convert(one) for one in getattr(message, name)]
+            parser.count.spend(len(items))
+            return [convert(one) for one in items]
         except Misread as misread:
             raise misread.inside("[]") from None
 
@@ -142,7 +137,7 @@ def messages(parser: Parser, name: str, inner: Message) -> Take:
         items = []
         try:
             for data in getattr(message, name):
-                parser.spend(inner.values)
+                parser.count.spend(inner.values)
                 items.append(inner.read(data))
         except Misread as misread:
             raise misread.inside("[]") from None

@@ -11,11 +11,20 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from participant.records.errors import ChangedSchema, NoSuchSchema, SchemasUnavailable, UnknownSchema
+from participant.records.errors import (
+    ChangedSchema,
+    NoSuchSchema,
+    SchemasPending,
+    SchemasUnavailable,
+    UnknownSchema,
+)
+from participant.records.registry.ahead import QuestionsAhead
 from participant.records.registry.disk import KeptSchemas, folder_of
 from participant.records.registry.settings import RegistrySettings
 from table.schema import SchemaError
@@ -35,8 +44,8 @@ WAIT_S, WAIT_AGAIN_S = 3.0, 0.1
 come. What comes later is there when it asks again."""
 ASKS_MAX = 8
 """Questions without an answer at once: each is a thread, and one that drips does not end."""
-UNKNOWN_MAX = 10_000
-"""Ids that it did not know; then the oldest is asked for again."""
+UNKNOWN_MAX = 100_000
+"""Ids that it did not know; then the oldest is asked for again. More than one batch has records."""
 REFERENCES_MAX = 200
 VERSIONS_MAX = 3
 TEXT_CHARS_MAX = 1_048_576
@@ -71,6 +80,8 @@ class SchemaKind:
     """Before an id, in the names of the files that keep them: what is told of an id is another kind's not."""
     alike: Callable[[str, str], bool] = alike_json
     """Whether two of what is told are one schema, however they are spelled."""
+    decides: bool = True
+    """Whether values are read by what is told: another schema for an id would read them otherwise."""
 
 
 AVRO = SchemaKind(name="AVRO", words="Avro")
@@ -130,7 +141,7 @@ class RegistryClient:
         attempts_s = settings.timeout_ms / 1_000 * (RETRIES + 1) + RETRIES * RETRY_MAX_MS / 1_000
         self._deadline_s = attempts_s * len(settings.urls) + 1.0
         try:
-            self._client = SchemaRegistryClient(_properties(settings))
+            self._client: Any = SchemaRegistryClient(_properties(settings))
         except (ValueError, OSError) as error:  # of a certificate's file
             raise SchemaError(f"[registry] cannot be used: {_words(error)}") from None
 
@@ -155,6 +166,10 @@ class RegistryClient:
             raise self._unavailable(f"has not answered for {asked.waited_s:.0f} s")
         found: tuple[str, ...] = self._answer(asked)
         return found
+
+    def forget(self) -> None:
+        """Ask the registry for what was asked for before: the client remembers answers."""
+        self._client.clear_caches()
 
     def latest(self, subject: str) -> tuple[int, tuple[str, ...]]:
         """Id and text of a subject's newest schema. Raises `UnknownSchema`, `SchemasUnavailable`."""
@@ -278,6 +293,12 @@ class RegistrySchemas:
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = RegistryClient(settings, kind)
+        self._settings, self._kind, self._session = settings, kind, settings.session
+        self._ahead = QuestionsAhead(lambda: RegistryClient(settings, kind).schema)
+        if self._session is not None:
+            self._session.ask_ahead.append(self._want)
+        self._again: RegistryClient | None = None
+        """Asks again for what was told, in another thread."""
         self._alike, self._kept_as = kind.alike, kind.kept_as
         self._kept = KeptSchemas(folder_of(settings.cache_folder, settings.urls))
         self._now_s = now_s
@@ -286,9 +307,12 @@ class RegistrySchemas:
         """Why it gave no answer to who asked last, until it gives one."""
         self._silent_until_s, self._silent_s = 0.0, SILENT_FIRST_S
         self._unknown: dict[int | str, str] = {}
+        self._found: set[int | str] = set()
+        self._is_pending = False
+        """Whether the last batch waits for answers."""
 
     def find(self, key: int | str | bytes) -> tuple[str, ...]:
-        """See `participant.records.by_schema.one_by_one.Schemas`."""
+        """See `participant.records.by_schema.one_by_one.Schemas`. Raises `SchemasPending` as well."""
         if isinstance(key, bytes):
             raise UnknownSchema("a registry knows no fingerprints")
         name = f"{self._kept_as}{key}"
@@ -300,24 +324,31 @@ class RegistrySchemas:
         if kept is None and self._silence is not None and self._now_s() < self._silent_until_s:
             raise SchemasUnavailable(str(self._silence))
         try:
-            told = self._client.schema(key, wait_s=WAIT_S if self._silence is None else WAIT_AGAIN_S)
-            self._silence, self._silent_s = None, SILENT_FIRST_S
+            told = self._ahead.take(key) or self._asked(key)
+        except SchemasPending:
+            self._is_pending = True
+            raise
         except SchemasUnavailable as why:
-            self._silence, self._silent_until_s = why, self._now_s() + self._silent_s
-            self._silent_s = min(2 * self._silent_s, SILENT_MAX_S)
             if kept is None:
                 raise
             self._away_until_s = self._now_s() + AWAY_S
             log.warning("schema %s is read as it is kept in %s: %s", key, self._kept.folder, why)
             return kept
         except UnknownSchema as why:
-            self._silence, self._silent_s = None, SILENT_FIRST_S
             if kept is not None and isinstance(why, NoSuchSchema):  # deleted since
                 return kept
             while len(self._unknown) >= UNKNOWN_MAX:
                 del self._unknown[next(iter(self._unknown))]
             self._unknown[key] = str(why)
             raise
+        self._keep(key, name, kept, told)
+        return told
+
+    def _keep(self, key: int | str, name: str, kept: tuple[str, ...] | None, told: tuple[str, ...]) -> None:
+        """Keep what was told, and have it asked for again. Raises `ChangedSchema`."""
+        if len(self._found) >= UNKNOWN_MAX:
+            self._found.clear()
+        self._found.add(key)
         if kept is not None and not self._is_same(kept, told):
             raise ChangedSchema(
                 f"the schema registry has another schema {key} than it had before, which is kept in "
@@ -327,7 +358,41 @@ class RegistrySchemas:
             )
         if kept is None:
             self._kept.write(name, told)
+        if self._session is not None and self._kind.decides:
+            kind = self._kept_as or self._kind.name
+            self._session.told(kind, key, told, partial(self._ask_again, key), self._is_same)
+
+    def _asked(self, key: int | str) -> tuple[str, ...]:
+        """Ask the registry, and note its silence. Raises `SchemasPending`, and as the client does."""
+        wait_s = WAIT_S if self._silence is None else WAIT_AGAIN_S
+        try:
+            with self._session.question() if self._session is not None else nullcontext():
+                told = self._client.schema(key, wait_s=wait_s)
+        except SchemasPending:
+            raise
+        except SchemasUnavailable as why:
+            self._silence, self._silent_until_s = why, self._now_s() + self._silent_s
+            self._silent_s = min(2 * self._silent_s, SILENT_MAX_S)
+            raise
+        except UnknownSchema:
+            self._silence, self._silent_s = None, SILENT_FIRST_S
+            raise
+        self._silence, self._silent_s = None, SILENT_FIRST_S
         return told
+
+    def _want(self, keys: Iterable[int | str]) -> None:
+        """Ask ahead for those of these that were never asked for, where a batch waits for some of them."""
+        if not self._is_pending:
+            return
+        self._is_pending = False
+        self._ahead.want(key for key in keys if key not in self._unknown and key not in self._found)
+
+    def _ask_again(self, key: int | str) -> tuple[str, ...]:
+        """Raises as `RegistryClient.schema`."""
+        if self._again is None:
+            self._again = RegistryClient(self._settings, self._kind)
+        self._again.forget()
+        return self._again.schema(key)
 
     def _is_same(self, kept: tuple[str, ...], told: tuple[str, ...]) -> bool:
         pairs = zip(kept, told, strict=False)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from participant.records.registry.session import RegistrySession
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistrySettings:
@@ -25,6 +27,8 @@ class RegistrySettings:
     """For one answer."""
     cache_folder: str = ""
     """Empty: the user's cache folder."""
+    session: RegistrySession | None = field(default=None, repr=False, compare=False)
+    """What a worker has asked; None where nothing is decoded for long."""
 
     @property
     def urls(self) -> tuple[str, ...]:

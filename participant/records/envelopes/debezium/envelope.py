@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ from participant.records.envelopes.debezium.decimal_keys import DecimalKeys
 from participant.records.envelopes.debezium.decoder import DebeziumDecoder
 from participant.records.envelopes.debezium.echoes import Echoes
 from participant.records.envelopes.debezium.order import LogOrder
-from participant.records.port import Asked, Decoded, Format, KeyReader, LookBack
+from participant.records.port import Asked, Decoded, Format, KeyReader, LookBack, decoded_parts
 from participant.records.raw import RawBatch
 from participant.records.rejects import Rejects
 
@@ -78,7 +79,8 @@ class ChangeEventDecoder:
         if len(batch) and not self._changes.knows(batch.partition):
             past, last = self._past(), self._last()
             for before in self._look_back(batch.partition, int(batch.offsets[0])):
-                past.decode(before, committed=True)
+                for _ in decoded_parts(partial(past.decode, committed=True), before):
+                    pass  # it keeps the order itself
                 if len(before):
                     end = before.take(np.array([len(before) - 1]))
                     self._echoes.remember(end, last.decode(end, committed=True))

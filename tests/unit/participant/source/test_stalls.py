@@ -17,6 +17,7 @@ from participant.source.stalls import (
     DEAF_S,
     FORBIDDEN,
     LOOK_EVERY_S,
+    OVERSIZED_MAX,
     STALLED_MAX_S,
     before_damage,
 )
@@ -91,6 +92,67 @@ def test_checksums_are_checked_unless_somebody_says_otherwise() -> None:
     assert fetch_settings({}, group="g", queue_bytes_max=0)["check.crcs"] is True
     given = fetch_settings({"check.crcs": "false"}, group="g", queue_bytes_max=0)
     assert given["check.crcs"] == "false"
+
+
+def test_a_compressed_batch_that_does_not_unpack_may_be_too_large_which_is_said_before_it_is_skipped(
+    broker: Broker,
+) -> None:
+    for _turn in range(DAMAGED_MAX):
+        broker.read(said=[notice(KafkaError._BAD_COMPRESSION, 10)])
+    (reason,) = broker.stuck
+    assert reason.index("memory.per_worker") < reason.index("lockstep offsets --set")
+    assert "receive.message.max.bytes in [source.kafka]" in reason
+
+
+# --- an answer that is too large ------------------------------------------------------------------
+
+TOO_LARGE = "Receive failed: Invalid response size 9 (0..5): increase receive.message.max.bytes"
+
+
+def test_an_answer_that_is_larger_than_the_client_takes_halts_soon_and_names_the_property(
+    broker: Broker,
+) -> None:
+    """It closes the connection each time, so that all source partitions of the broker wait."""
+    broker.source._rewind(P1, 20, 1)
+    broker.wait(ALARM_S)
+    for _look in range(OVERSIZED_MAX):
+        assert not broker.stuck
+        broker.says_too_large = TOO_LARGE
+        broker.wait(LOOK_EVERY_S)
+        broker.wait(LOOK_EVERY_S)
+    assert len(broker.stuck) == 1
+    (reason,) = broker.stuck
+    assert TOO_LARGE in reason and "Raise memory.per_worker" in reason
+    assert "events:0 at offset 10, events:1 at offset 20" in reason
+    assert "nothing is damaged" in reason and "--set" not in reason
+    assert ALARM_S + 2 * OVERSIZED_MAX * LOOK_EVERY_S < STALLED_MAX_S / 3
+
+
+def test_an_answer_that_was_too_large_once_halts_nothing_where_records_come_again(broker: Broker) -> None:
+    for start in range(10, 10 + 3 * OVERSIZED_MAX, 1):
+        broker.wait(ALARM_S)
+        broker.says_too_large = TOO_LARGE
+        broker.wait(0)
+        broker.read(batch(P0, start, start + 1))
+        broker.wait(0)
+    assert not broker.stuck
+
+
+@pytest.mark.parametrize(
+    ("given", "queue_bytes", "received"),
+    [
+        ({}, 64_000_000, 256_000_000),
+        ({}, 1_000, 100_000_000),
+        ({}, 1 << 40, 2**31 - 1),
+        ({"fetch.max.bytes": "900000000"}, 64_000_000, 900_000_512),
+        ({"receive.message.max.bytes": "1000"}, 64_000_000, "1000"),
+    ],
+)
+def test_the_largest_answer_is_half_of_the_memory_unless_it_is_set(
+    given: dict[str, str], queue_bytes: int, received: int | str
+) -> None:
+    made = fetch_settings(given, group="g", queue_bytes_max=queue_bytes)
+    assert made["receive.message.max.bytes"] == received
 
 
 # --- a right that is missing ----------------------------------------------------------------------

@@ -40,6 +40,7 @@ class Broker:
         self.taken: list[tuple[SourcePartition, int]] = []
         self.next: list[Consumed] = []
         self.low, self.high = 0, 1_000
+        self.says_too_large = ""
         self.away: set[SourcePartition] = set()
         self.delivered: list[Fetched] = []
         self.stuck: list[str] = []
@@ -67,6 +68,10 @@ class Broker:
     def pause(self, partitions: Iterable[SourcePartition]) -> None: ...
 
     def resume(self, partitions: Iterable[SourcePartition]) -> None: ...
+
+    def too_large(self) -> str:
+        said, self.says_too_large = self.says_too_large, ""
+        return said
 
     def another(self) -> Broker:
         self.made += 1

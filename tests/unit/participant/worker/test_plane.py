@@ -13,7 +13,7 @@ import pytest
 
 from control_topic.messages import EventTimes, SourcePartition
 from participant import events as ev
-from participant.records.errors import SchemasUnavailable
+from participant.records.errors import BatchTooLarge, SchemasUnavailable
 from participant.records.port import Decoded, RecordSpec
 from participant.records.raw import RawBatch, Values
 from participant.source.fetched import Fetched
@@ -361,3 +361,77 @@ def test_an_outage_that_outlasts_all_patience_blocks_the_source_partition_with_t
     held.later(MOST_S)
     assert len(held.posted) == 1, "nothing behind it passes"
     assert held.plane.queued_bytes == 0
+
+
+class Narrow:
+    """Decodes two records at once."""
+
+    def decode(self, batch: RawBatch) -> Decoded:
+        if len(batch) > 2:
+            raise BatchTooLarge
+        return Decoded(table=pa.table({"id": [(value or b"").decode() for value in batch.values]}))
+
+
+def turn(plane: Plane) -> None:
+    """What the thread does with what is there now."""
+    is_full = plane._buffered.total >= plane._buffered_bytes_max
+    order = plane._queue.get(timeout_s=0.0, orders_only=is_full or bool(plane._parts))
+    if order is not None:
+        plane._obey(order)
+    plane._go_on()
+
+
+def test_a_batch_that_is_too_large_is_decoded_in_parts_in_its_order_and_before_what_came_later(
+    held: Held,
+) -> None:
+    held.plane._stages = replace(held.plane._stages, decoder=Narrow())
+    held.come(P0, 0, *[b"a"] * 5)
+    assert held.buffered() == [], "no part is decoded before the next order"
+    raw = RawBatch(
+        partition=P0,
+        offsets=np.array([5]),
+        timestamps_ms=np.array([5]),
+        values=Values.of([b"b"]),
+    )
+    assert held.plane.deliver(Fetched(partition=P0, generation=1, start=5, next=6, raw=raw))
+    for _ in range(8):
+        turn(held.plane)
+    assert held.buffered() == [(P0, 0, 2), (P0, 2, 3), (P0, 3, 5), (P0, 5, 6)]
+    assert held.plane.queued_bytes == 0
+
+
+def test_parts_of_what_was_rewound_are_not_decoded(held: Held) -> None:
+    held.plane._stages = replace(held.plane._stages, decoder=Narrow())
+    held.come(P0, 0, *[b"a"] * 5)
+    held.plane._obey(ev.Rewind(partition=P0, offset=0, generation=2))
+    for _ in range(8):
+        turn(held.plane)
+    assert held.buffered() == [] and not held.plane._parts
+
+
+def test_nothing_more_is_decoded_while_the_buffers_are_full_and_orders_are_obeyed(held: Held) -> None:
+    """A batch that was fetched may become a hundred times its size."""
+    held.come(P0, 0, b"a")
+    (first,) = [one for one in held.posted if isinstance(one, ev.Buffered)]
+    assert first.size_bytes == held.plane._buffered.total > 0
+    held.plane._buffered_bytes_max = first.size_bytes
+    raw = RawBatch(partition=P1, offsets=np.array([0]), timestamps_ms=np.array([0]), values=Values.of([b"b"]))
+    assert held.plane.deliver(Fetched(partition=P1, generation=1, start=0, next=1, raw=raw))
+    for _ in range(3):
+        turn(held.plane)
+    assert held.buffered() == [(P0, 0, 1)]
+    held.plane.order(ev.Drop(partition=P0))
+    turn(held.plane)
+    turn(held.plane)
+    assert held.buffered() == [(P0, 0, 1), (P1, 0, 1)]
+    assert held.plane._buffered.total > 0
+
+
+def test_a_run_that_was_held_and_is_too_large_is_read_in_parts(held: Held) -> None:
+    held.come(P0, 0, b"a", b"new", b"b")
+    held.plane._stages = replace(held.plane._stages, decoder=Narrow())
+    held.come(P0, 3, b"c")
+    for _ in range(6):
+        held.later(MOST_S)
+    assert held.buffered() == [(P0, 0, 1), (P0, 1, 3), (P0, 3, 4)]
+    assert held.plane.queued_bytes == 0 and held.asked[-1] == ("release", P0, 1)

@@ -19,10 +19,10 @@ from participant.records.avro.format import AvroFormat
 from participant.records.avro.native import NativeAvro
 from participant.records.avro.schemas import GivenSchemas
 from participant.records.by_schema import native
-from participant.records.errors import ChangedSchema, SchemasUnavailable, UnknownSchema
+from participant.records.errors import BatchTooLarge, ChangedSchema, SchemasUnavailable, UnknownSchema
 from participant.records.headers import pack
 from participant.records.native import native_module
-from participant.records.port import RecordSpec
+from participant.records.port import RecordSpec, decoded_parts
 from participant.records.raw import Values
 from participant.records.registry.settings import RegistrySettings
 from table.schema import SchemaError, parse_ddl
@@ -256,15 +256,16 @@ def test_more_than_fits_into_one_buffer_is_the_plain_decoders(monkeypatch: pytes
 
 
 @needs_module
-def test_symbols_that_are_longer_than_their_bytes_never_overflow_a_column() -> None:
-    """A byte each, and a million characters in the column: what does not fit is the plain decoder's."""
+def test_symbols_that_are_longer_than_their_bytes_count_as_more_values_and_overflow_no_column() -> None:
+    """A byte each, and a million characters in the column."""
     symbols = ["A" * 1_000_000]
     text = record({"x": {"type": "enum", "name": "e", "symbols": symbols}})
     decoder = NativeAvro(parse_ddl("x STRING"), "none", GivenSchemas(text, by_fingerprint=False))
     assert decoder._learn([b""])
-    values = Values.of([b"\0"] * 2_200)
-    (columns, refused), _ = decoder._native.decode(values.data, values.starts)
-    assert 2_000 < len(pa.record_batch(columns)) < 2_200 and refused
+    with pytest.raises(BatchTooLarge):
+        decoder.decode(batch([b"\0"] * 2_200))
+    parts = list(decoded_parts(decoder.decode, batch([b"\0"] * 2_200)))
+    assert len(parts) > 8 and sum(part.table.num_rows for part in parts) == 2_200
 
 
 @needs_module
