@@ -15,7 +15,7 @@ SKIP = (
     "see where the damage ends (kafka-dump-log) and go on behind it with lockstep offsets --set"
 )
 UNPACKED = (
-    "A compressed batch may be larger than receive.message.max.bytes once it is decompressed: raise "
+    "a compressed batch may be larger than receive.message.max.bytes once it is decompressed: raise "
     "memory.per_worker, of which that is a half, or set receive.message.max.bytes in [source.kafka], and "
     "start again. Only where that changes nothing the batch is damaged: "
 )
