@@ -22,6 +22,7 @@ from tests.seeded import (
     marks,
     orders,
     others,
+    readers,
     rejects,
     sources,
     stores,
@@ -44,6 +45,7 @@ _ALL: tuple[Bug, ...] = (
     *words.BUGS,
     *orders.BUGS,
     *marks.BUGS,
+    *readers.BUGS,
 )
 
 BUGS: Final = {bug.name: bug for bug in _ALL}

@@ -1,0 +1,53 @@
+"""Files and names by which other engines do not find rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.seeded.base import Bug, Wrong, always, of
+from tests.seeded.holes import Hole
+
+FLOATS = "tests/unit/table/hudi/files/test_float_columns.py"
+PREDICATES = "tests/unit/table/hudi/files/test_predicates.py"
+
+
+def without(exceptions: str) -> Wrong:
+    """The columns with NaN, or with zeros, are not found."""
+
+    def wrong(right: Any) -> Any:
+        def find(piece: Any) -> Any:
+            found = right(piece)
+            rest = {"nan": found.nan, "zero": found.zero, exceptions: frozenset()}
+            return type(found)(**rest)
+
+        return find
+
+    return wrong
+
+
+BUGS = (
+    Bug(
+        "statistics_leave_nan_out",
+        "A FLOAT or DOUBLE column with NaN has statistics, by which engines skip its rows.",
+        Hole.READERS,
+        {"table.hudi.files.encoding:find_exceptions": without("nan")},
+        (
+            *of(FLOATS, "test_a_column_with_nan_has_no_statistics"),
+            *of(PREDICATES, "test_every_predicate_selects_the_same_rows_with_and_without_pushdown"),
+        ),
+    ),
+    Bug(
+        "a_dictionary_holds_zeros",
+        "A FLOAT or DOUBLE column with zeros has a dictionary, in which Spark does not find the other zero.",
+        Hole.READERS,
+        {"table.hudi.files.encoding:find_exceptions": without("zero")},
+        of(FLOATS, "test_a_column_with_a_zero_has_no_dictionary_and_keeps_its_statistics"),
+    ),
+    Bug(
+        "a_file_with_statistics_takes_nan",
+        "A file that was begun with statistics and dictionaries takes rows with NaN and zeros.",
+        Hole.READERS,
+        {"table.hudi.files.base_writer:TransactionWriter._begins_another": always(False)},
+        of(FLOATS, "test_a_row_group_with_nan_or_a_zero_begins_another_file"),
+    ),
+)
