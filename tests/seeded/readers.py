@@ -50,4 +50,20 @@ BUGS = (
         {"table.hudi.files.base_writer:TransactionWriter._begins_another": always(False)},
         of(FLOATS, "test_a_row_group_with_nan_or_a_zero_begins_another_file"),
     ),
+    Bug(
+        "column_statistics_are_kept",
+        "Hudi's column statistics are accepted, by which Spark skips files that hold matching rows.",
+        Hole.READERS,
+        {
+            "table.hudi.properties:lossy_index": always(None),
+            "table.hudi.definition:lossy_index": always(None),
+        },
+        (
+            *of("tests/unit/lockstep/config/test_config.py", "test_an_index_that_loses_rows_is_refused"),
+            *of(
+                "tests/unit/table/hudi/test_definition.py",
+                "test_a_table_with_an_index_that_loses_rows_is_refused",
+            ),
+        ),
+    ),
 )
