@@ -28,4 +28,4 @@ class Hole(StrEnum):
     TOLD = "Whoever waits for a commit is never told of it, or is told too early."
     COMPLETE = "A stretch of event time is said to be complete while records of it are to come."
     OFFSETS = "An operator's change of offsets goes past what every commit is asked."
-    READERS = "Another engine does not find rows that are in the table."
+    READERS = "Another engine, or the JVM, does not find rows that are in the table."

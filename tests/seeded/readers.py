@@ -66,4 +66,24 @@ BUGS = (
             ),
         ),
     ),
+    Bug(
+        "the_shells_locale_is_the_jvms",
+        "Spark starts in a locale in which a JVM cannot spell every table partition's folder.",
+        Hole.READERS,
+        {"lockstep.launch.submit:UTF_8_LOCALE": lambda _right: "POSIX"},
+        of(
+            "tests/unit/lockstep/launch/test_submit.py",
+            "test_spark_starts_in_a_utf_8_locale_whatever_the_locale_of_the_shell",
+        ),
+    ),
+    Bug(
+        "any_encoding_of_file_names_will_do",
+        "A run goes on in a JVM that finds no file in a folder beyond ASCII.",
+        Hole.READERS,
+        {"table.hudi.driver.encodings:refuse_others": always(None)},
+        of(
+            "tests/unit/table/hudi/driver/test_encodings.py",
+            "test_a_jvm_with_another_encoding_is_refused_where_table_partitions_are_folders_of_the_machine",
+        ),
+    ),
 )
