@@ -86,4 +86,14 @@ BUGS = (
             "test_a_jvm_with_another_encoding_is_refused_where_table_partitions_are_folders_of_the_machine",
         ),
     ),
+    Bug(
+        "values_in_a_metastore_stay_encoded",
+        "A metastore has partition values as folders spell them, and not as rows hold them.",
+        Hole.READERS,
+        {"table.hudi.driver.hive_sync:is_true": always(False)},
+        of(
+            "tests/integration/test_hive_values.py",
+            "test_encoded_values_are_found_and_dropped_and_those_of_former_releases_are_replaced",
+        ),
+    ),
 )
