@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tests.seeded.base import Bug, Wrong, always, of
@@ -84,6 +85,16 @@ BUGS = (
         of(
             "tests/unit/table/hudi/driver/test_encodings.py",
             "test_a_jvm_with_another_encoding_is_refused_where_table_partitions_are_folders_of_the_machine",
+        ),
+    ),
+    Bug(
+        "hudis_dictionaries_hold_zeros",
+        "Hudi's writer makes dictionaries of FLOAT and DOUBLE columns, in which Spark does not find a zero.",
+        Hole.READERS,
+        {"table.hudi.upkeep.dictionaries:FLOATS": lambda _right: re.compile("none")},
+        of(
+            "tests/unit/table/hudi/upkeep/test_dictionaries.py",
+            "test_files_of_tables_with_float_columns_have_no_dictionaries_and_others_have",
         ),
     ),
     Bug(
