@@ -107,4 +107,14 @@ BUGS = (
             "test_encoded_values_are_found_and_dropped_and_those_of_former_releases_are_replaced",
         ),
     ),
+    Bug(
+        "copies_mix_row_groups_with_and_without_statistics",
+        "Row groups with and without statistics of a column are copied into one file.",
+        Hole.READERS,
+        {"table.hudi.upkeep.counted:_ranges": always((frozenset(), frozenset()))},
+        of(
+            "tests/unit/table/hudi/upkeep/test_counted.py",
+            "test_files_of_which_some_have_statistics_of_a_column_and_others_have_none_are_not_copied",
+        ),
+    ),
 )

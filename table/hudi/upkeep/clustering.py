@@ -193,7 +193,7 @@ class NotCopied(Refused):
 
     def __init__(self, instant: str, table_partitions: frozenset[str]) -> None:
         super().__init__(
-            f"clustering {instant} would copy files whose bloom filters and ranges of keys cannot be united: "
+            f"clustering {instant} would copy files whose filters, keys or statistics cannot be united: "
             f"leave {STRATEGY_CLASS} out of table.hudi, and they are rewritten"
         )
         self.table_partitions = table_partitions
