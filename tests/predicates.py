@@ -78,19 +78,19 @@ KINDS: Final = (
     Kind(
         ddl="DATE",
         duck="DATE",
-        special=(date(1, 1, 1), date(1582, 10, 10), date(1969, 12, 31), date(9999, 12, 31)),
+        special=(date(1900, 1, 2), date(1969, 12, 31), date(9999, 12, 31)),
         chance=lambda c: date(2026, 1, 1) + timedelta(days=c.randrange(90)),
     ),
     Kind(
         ddl="TIMESTAMP",
         duck="TIMESTAMPTZ",
-        special=(datetime(1600, 1, 1, tzinfo=UTC), datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)),
+        special=(datetime(1900, 1, 2, tzinfo=UTC), datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)),
         chance=lambda c: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(microseconds=c.randrange(10**9)),
     ),
     Kind(
         ddl="TIMESTAMP_NTZ",
         duck="TIMESTAMP",
-        special=(datetime(1600, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 999_999)),
+        special=(datetime(1900, 1, 2), datetime(1969, 12, 31, 23, 59, 59, 999_999)),
         chance=lambda c: datetime(2026, 1, 1) + timedelta(microseconds=c.randrange(10**9)),
     ),
 )
@@ -109,10 +109,17 @@ COLUMNS: Final = tuple(
     for place, kind in enumerate(KINDS)
     for column in (Column(f"c{place}", kind), Column(f"s{place}.x", kind))
 )
-DDL: Final = ", ".join(
-    (f"{path} {kind}" if not field else f"{path} STRUCT<x: {kind}, y: ARRAY<{kind}>>")
-    for path, field, kind in ((*c.path.partition(".")[::2], c.kind.ddl) for c in COLUMNS)
-)
+
+
+def ddl_of(columns: Sequence[Column]) -> str:
+    paths = ((*column.path.partition(".")[::2], column.kind.ddl) for column in columns)
+    return ", ".join(
+        f"{name} STRUCT<x: {kind}, y: ARRAY<{kind}>>" if field else f"{name} {kind}"
+        for name, field, kind in paths
+    )
+
+
+DDL: Final = ddl_of(COLUMNS)
 
 
 # --- rows -------------------------------------------------------------------------------------------------
@@ -179,16 +186,18 @@ class Predicate:
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "NOT <=")
 
 
-def predicates(chance: random.Random, each: int, columns: Sequence[Column] = COLUMNS) -> list[Predicate]:
-    """Each special value with each operator for floats, `each` by chance for other types."""
+def predicates(
+    chance: random.Random, each: int, columns: Sequence[Column] = COLUMNS, *, floats: int = 1_000
+) -> list[Predicate]:
+    """At most `each` for each column, `floats` for each FLOAT and DOUBLE."""
     found = []
     for column in columns:
         kind = column.kind
         pool = [*kind.special, kind.chance(chance)]
         every = [Predicate(column, operator, (value,)) for value in pool for operator in OPERATORS]
         every += [Predicate(column, "IN", (first, second)) for first, second in pairwise(pool)]
-        is_float = kind.special is FLOATS
-        found += every if is_float else chance.sample(every, min(each, len(every)))
+        count = floats if kind.special is FLOATS else each
+        found += chance.sample(every, min(count, len(every)))
         found += [Predicate(column, "IS NULL"), Predicate(column, "IS NOT NULL")]
     return found
 
