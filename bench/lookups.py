@@ -1,9 +1,8 @@
 """`python -m bench.lookups`: what a query for one value reads, by how files are made, and what that costs.
 
 Tables of the same rows, in files whose ranges of both columns overlap altogether, as those of workers do:
-as Lockstep writes them by default (`plain`), with parquet's bloom filters (`bloom`), with rows sorted by
-`user_id` over all files, as `table.sort_by` has them (`sorted`), and with Hudi's index of column statistics
-over plain files and over sorted ones (`stats`, `sorted-stats`). Spark asks each for an `event_id`, which is
+as Lockstep writes them by default (`plain`), with parquet's bloom filters (`bloom`), and with rows sorted by
+`user_id` over all files, as `table.sort_by` has them (`sorted`). Spark asks each for an `event_id`, which is
 random, and a `user_id`. It runs in one process, with Spark in it; figures are printed, and kept nowhere.
 """
 
@@ -37,13 +36,10 @@ from table.state import TableState
 
 DDL = "event_id STRING, user_id BIGINT, amount DOUBLE, ts TIMESTAMP"
 SOURCE = SourcePartition("events", 0)
-STATS = {"hoodie.metadata.index.column.stats.enable": "true"}
 TABLES: Mapping[str, dict[str, Any]] = {
     "plain": {},
     "bloom": {"lookup_fields": ("event_id", "user_id")},
     "sorted": {},
-    "stats": {"properties": STATS},
-    "sorted-stats": {"properties": STATS},
 }
 BATCH = 10_000
 SEED = 7

@@ -23,7 +23,6 @@ from control_topic.messages import (
     WriteStatus,
 )
 from table.errors import Refused
-from table.service.source_facts import SourceFacts
 from table.state import TableState
 
 RANGES_SHOWN = 3
@@ -264,7 +263,9 @@ def position_problem(
     return ""
 
 
-def lost_commits(pipeline: str, newest: TableState | None, signs: str, facts: SourceFacts) -> str:
+def lost_commits(
+    pipeline: str, newest: TableState | None, signs: str, partitions: Iterable[SourcePartition]
+) -> str:
     """Return the halt of a pipeline whose newest commits the timeline has lost. `signs`: what shows it."""
     if newest is None:
         stands = f"the table's timeline has no commit of pipeline {pipeline}, which has committed before"
@@ -273,7 +274,7 @@ def lost_commits(pipeline: str, newest: TableState | None, signs: str, facts: So
             f"the table's timeline may have lost commits of pipeline {pipeline} after instant "
             f"{newest.instant}"
         )
-    topics = sorted({one.topic for one in facts.partitions})
+    topics = sorted({one.topic for one in partitions})
     sets = " ".join(f"--set '{topic}:*=earliest'" for topic in topics[:TOPICS_SHOWN])
     return (
         f"{stands}: {signs}. Nothing was committed: records would be read twice, or skipped. Restore "

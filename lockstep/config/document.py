@@ -165,13 +165,14 @@ def _owned() -> str:
         owned += [(name, f"of {mode}s: write {setting} instead") for name, setting in own.items()]
     for mode, prefixes in hudi.REFUSED_OF_MODE.items():
         owned += [(f"{prefix}*", f"of {mode}s: it {why}") for prefix, why in prefixes.items()]
+    owned += [(f"{prefix}*", why) for prefix, why in hudi.LOSSY_INDEXES.items()]
     lines = [
         "## Properties that are refused",
         "",
         "In `source.kafka`, because Lockstep sets them itself:",
         "",
         *rows(KAFKA_OWNED.items()),
-        "In `table.hudi`, because they have a name of their own here:",
+        "In `table.hudi`, because they have a name of their own here, or do harm:",
         "",
         *rows(owned),
         "In `table.hudi`, with any other value, because the protocol would not hold:",

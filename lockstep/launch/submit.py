@@ -7,6 +7,7 @@ unresolved.
 
 from __future__ import annotations
 
+import locale
 import os
 import re
 import sys
@@ -46,6 +47,9 @@ know.
 
 ARENAS = {"MALLOC_ARENA_MAX": "4"}
 """As in Hadoop's own scripts: else the C library keeps a pool of freed memory for each of many threads."""
+
+UTF_8_LOCALE = "C.UTF-8"
+"""The C library's own locale with UTF-8: no package is needed for it."""
 
 JVM_PROPERTY = re.compile(r"-D([^\s=]+)=")
 COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
@@ -143,9 +147,14 @@ def is_local(master: str | None) -> bool:
     return (master or "").startswith("local")
 
 
-def environment(base: Mapping[str, str], *, spark_home: Path) -> dict[str, str]:
-    """The environment of spark-submit: this pyspark, whatever else is installed, and this Lockstep."""
+def environment(base: Mapping[str, str], *, spark_home: Path, encoding: str | None = None) -> dict[str, str]:
+    """The environment of spark-submit: this pyspark, whatever else is installed, and this Lockstep.
+
+    `encoding`: of this process's locale, by default what the C library says. A JVM encodes file names in it.
+    """
     result = {**ARENAS, **base, "SPARK_HOME": str(spark_home)}
+    if (encoding or locale.nl_langinfo(locale.CODESET)).upper() != "UTF-8":
+        result["LC_ALL"] = UTF_8_LOCALE
     root = Path(__file__).parents[2]
     if "site-packages" not in root.parts:  # a checkout
         known = [entry for entry in base.get("PYTHONPATH", "").split(":") if entry and entry != str(root)]

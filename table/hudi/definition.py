@@ -37,7 +37,7 @@ from table.hudi.modes import (
     index_properties,
     merge_mode,
 )
-from table.hudi.properties import AUTO_ARCHIVE, HIVE_STYLE, URL_ENCODE
+from table.hudi.properties import AUTO_ARCHIVE, HIVE_STYLE, URL_ENCODE, lossy_index
 from table.partition_columns import columns_of
 from table.partitioners.expressions import made_columns, made_terms, record_fields, spelled
 from table.partitioners.making import at
@@ -139,6 +139,9 @@ def check_table(definition: Definition, spec: TableSpec) -> None:
             f"{where}: hoodie.table.version is {definition.version}, Lockstep needs {VERSION_MIN} or newer: "
             "upgrade the table with a current Hudi writer first"
         )
+    enabled = {name: value for name, value in definition.properties.items() if name.endswith(".enable")}
+    if lossy := lossy_index(enabled):
+        raise Contradiction(f"{where}: its hoodie.properties enable {lossy[0]}: {lossy[1]}. Set it to false")
     _check_terms(definition, spec)
     if _is_prefixed(definition) and definition.version < PREFIXED_SINCE:
         raise Contradiction(

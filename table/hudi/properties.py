@@ -137,6 +137,27 @@ REFUSED_OF_MODE: Mapping[str, Mapping[str, str]] = {
 }
 """Prefixes of what would be obeyed, and would do harm."""
 
+LOSSY_INDEXES: Mapping[str, str] = {
+    f"hoodie.metadata.index.{index}.": (
+        "readers that skip files by it lose rows where a column holds NaN or a string above 4,096 bytes"
+    )
+    for index in ("column.stats", "partition.stats", "expression")
+}
+"""Prefixes of Hudi's indexes by minimum and maximum. Readers take a file whose minimum is missing for a file
+without a match. No list of columns avoids that: Hudi always indexes record keys, which are strings."""
+LOSSY_PARTITIONS = ("column_stats", "partition_stats", "expr_index_")
+"""Names, or their beginnings, of these indexes in the metadata table."""
+
+
+def lossy_index(properties: Mapping[str, str]) -> tuple[str, str] | None:
+    """The first property that asks for a lossy index, and the reason against it."""
+    for name, value in properties.items():
+        for prefix, why in LOSSY_INDEXES.items():
+            if name.startswith(prefix) and value.lower() != "false":
+                return name, why
+    return None
+
+
 OBEYED = (
     "hoodie.allow.",
     "hoodie.archive.",
@@ -198,6 +219,8 @@ def check(properties: Mapping[str, str], mode: str = INSERT) -> None:
     """Raise `Refused` where a property would be ignored, or where it contradicts the protocol."""
     required = {**REQUIRED, **REQUIRED_OF_MODE[mode]}
     own = {**OWN, **OWN_OF_MODE[mode]}
+    if lossy := lossy_index(properties):
+        raise Refused(f"table.hudi: {lossy[0]} is refused: {lossy[1]}. Remove it")
     for name, value in properties.items():
         if name in own:
             raise Refused(f"table.hudi: {name} is not taken: say it with {own[name]}")

@@ -32,6 +32,7 @@ from table.hudi.definition import (
 from table.hudi.driver import opening, presence, rollback
 from table.hudi.driver.clock import await_clock, check_requested
 from table.hudi.driver.commit import Columns, PreCommit, Timing, check, write_stats
+from table.hudi.driver.encodings import check_encodings
 from table.hudi.driver.fence import Fence
 from table.hudi.driver.history import History
 from table.hudi.driver.java import FAILED, THROWN, changing, sentence, without_effect
@@ -129,6 +130,7 @@ class HudiTable:
         """See `table.port.TransactionalTable.reach`."""
         self._enter()
         check_properties(self._spec.properties, self._spec.mode)
+        check_encodings(self._session.spark, self._spec)
         schema_of(self._spec)
         with changing(f"the driver's JVM cannot use the place of table {self._spec.path}"):
             self._session.lock.check_conditions()
@@ -138,6 +140,8 @@ class HudiTable:
         self._enter()
         spec = self._spec
         check_properties(spec.properties, spec.mode)
+        if not self._opened:  # later there may be no free slot to ask executors in
+            check_encodings(self._session.spark, spec)
         schema = schema_of(spec)
         doing = f"table {spec.path} could not be opened"
         self._watchdog.start()

@@ -160,7 +160,7 @@ class Transactions(Claiming):
         if newest is None:
             signs += [self._earlier_commits(facts)]
         said = "; ".join(filter(None, signs))
-        return lost_commits(self._pipeline, newest, said, facts) if said else ""
+        return lost_commits(self._pipeline, newest, said, facts.partitions) if said else ""
 
     def _genesis(self, epoch: int, facts: SourceFacts) -> TableState:
         """Resolve all starting offsets once and commit them; whoever is first wins."""

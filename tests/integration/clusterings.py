@@ -19,9 +19,11 @@ from tests.faults.upkeep import COPIED
 __all__ = ["COPIED", "copied", "put_together"]
 
 
-def put_together(table: HudiTable, pipeline: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """All small files of its table partitions; the instant."""
-    monkeypatch.setattr(clustering, "COPIED_FROM_BYTES", 0)
+def put_together(
+    table: HudiTable, pipeline: str, monkeypatch: pytest.MonkeyPatch, *, copied_from_bytes: int = 0
+) -> str:
+    """All small files of its table partitions, copied or, below that mean size, rewritten; the instant."""
+    monkeypatch.setattr(clustering, "COPIED_FROM_BYTES", copied_from_bytes)
     work = Clustering(replace(table._spec, clustering_files=2), pipeline)
     session = work.open(table._session_beside)
     work.tidy(session)

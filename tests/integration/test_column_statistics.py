@@ -1,4 +1,4 @@
-"""Hudi's index of column statistics beside our commits: files are skipped by it, and no row is."""
+"""Hudi's index of column statistics: what another writer made of it, our commits remove."""
 
 from __future__ import annotations
 
@@ -54,18 +54,6 @@ def indexes(table: Upserts) -> set[str]:
     session = table.table._session_beside()
     session.load()
     return {str(one) for one in session.meta.getTableConfig().getMetadataPartitions().toArray()}
-
-
-def test_where_commits_keep_it_up_spark_opens_the_files_that_can_have_a_value(
-    make: Callable[..., Upserts],
-) -> None:
-    table = make(**{INDEX: "true"})
-    for file in range(3):
-        add(table, file)
-    assert "column_stats" in indexes(table)
-    for number in range(0, 3 * ROWS, 3):
-        assert asked(table, f"amount = {number}") == ([f"k{number}"], 1)
-    assert asked(table, "amount = 999")[0] == []
 
 
 def test_what_another_writer_made_of_it_goes_with_our_next_commit_and_hides_no_row(

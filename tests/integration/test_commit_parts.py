@@ -20,8 +20,8 @@ __all__ = ["driver", "upserts"]
 pytestmark = pytest.mark.integration
 
 WITH_METADATA: Mapping[str, str] = {}
-BY_SPARK = {"hoodie.metadata.index.column.stats.enable": "true"}
-"""Hudi's Java client has no index but the one of files."""
+BY_SPARK = {"hoodie.table.services.enabled": "true"}
+"""Hudi's Java client has no table services."""
 
 
 def committed(made: Driver, transaction: str) -> Mapping[str, int]:

@@ -683,9 +683,7 @@ def test_a_commit_takes_away_a_file_that_it_does_not_name_and_all_markers(
     assert len(rows_in(spark, made.path)) == 3
 
 
-@pytest.mark.parametrize(
-    "more", [{}, {"hoodie.metadata.index.column.stats.enable": "true"}], ids=["Java", "Spark"]
-)
+@pytest.mark.parametrize("more", [{}, {"hoodie.table.services.enabled": "true"}], ids=["Java", "Spark"])
 def test_markers_of_files_that_are_all_in_the_commit_are_removed_beside_it_and_not_by_hudi(
     spark: SparkSession,
     driver: Callable[..., Driver],

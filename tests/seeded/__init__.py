@@ -25,6 +25,7 @@ from tests.seeded import (
     marks,
     orders,
     others,
+    readers,
     rejects,
     sources,
     stores,
@@ -50,6 +51,7 @@ _ALL: tuple[Bug, ...] = (
     *orders.BUGS,
     *marks.BUGS,
     *events.BUGS,
+    *readers.BUGS,
 )
 
 BUGS: Final = {bug.name: bug for bug in _ALL}

@@ -32,3 +32,4 @@ class Hole(StrEnum):
     COMPLETE = "A stretch of event time is said to be complete while records of it are to come."
     CIVIL_TIME = "A local time that the clock shows twice is taken for its first meaning."
     OFFSETS = "An operator's change of offsets goes past what every commit is asked."
+    READERS = "Another engine, or the JVM, does not find rows that are in the table."

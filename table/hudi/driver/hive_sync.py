@@ -8,6 +8,8 @@ everywhere: `_ro` and `_rt`.
 from __future__ import annotations
 
 import contextlib
+import logging
+import threading
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -15,9 +17,14 @@ from pyspark.sql import SparkSession
 from table.catalog import CALL_S, CatalogSpec
 from table.errors import Refused, Unavailable
 from table.hudi.driver.asking import Packages
+from table.hudi.driver.compiled import java_class
 from table.hudi.driver.java import FAILED, sentence
 
-EXTRACTORS = "org.apache.hudi.hive"
+log = logging.getLogger(__name__)
+
+EXTRACTOR, SOURCE = "lockstep.hudi.PartitionValues", "PartitionValues.java"
+TOOL = "org.apache.hudi.hive.HiveSyncTool"
+NOT_PARTITIONED = "org.apache.hudi.hive.NonPartitionedExtractor"
 NEEDED = "org.apache.hadoop.hive.conf.HiveConf"
 PATIENCE = {
     "hive.metastore.client.socket.timeout": f"{CALL_S}s",
@@ -26,6 +33,10 @@ PATIENCE = {
     "hive.metastore.client.connect.retry.delay": "1s",
 }
 """Whoever asked is told soon, and tries again by himself."""
+VIEWS = ("", "_ro", "_rt")
+"""Endings of the names that a table may have in the metastore."""
+ONE_AT_A_TIME = threading.Lock()
+"""The extractor's layout is static in the JVM."""
 
 
 class HiveSync:
@@ -33,10 +44,12 @@ class HiveSync:
 
     def __init__(self, spark: SparkSession, spec: CatalogSpec) -> None:
         self._spark, self._spec = spark, spec
+        self._repaired = False
 
     def sync(self) -> None:
         try:
-            self._sync()
+            with ONE_AT_A_TIME:
+                self._sync()
         except FAILED as error:
             raise Unavailable(self._said("could not be brought up to date", error)) from error
 
@@ -66,6 +79,7 @@ class HiveSync:
         properties = jvm.java.util.Properties()
         for name, value in self._properties(meta.getTableConfig()).items():
             properties.setProperty(name, value)
+        self._use_layout(jvm, meta.getTableConfig())
         tool = hudi.hive.HiveSyncTool(properties, conf, hudi.common.util.Option.of(meta))
         try:
             tool.syncHoodieTable()
@@ -81,10 +95,6 @@ class HiveSync:
                 "for the fields' values: leave hooks.hive out"
             )
         fields = _fields(table.getPartitionFields())
-        extractor = "NonPartitionedExtractor" if not fields else "MultiPartKeysValueExtractor"
-        if len(fields) == 1:
-            hive_style = str(table.getHiveStylePartitioningEnable()) == "true"
-            extractor = f"{'HiveStyle' if hive_style else 'SinglePart'}PartitionValueExtractor"
         return {
             "hoodie.datasource.meta.sync.base.path": spec.path,
             "hoodie.datasource.hive_sync.mode": "hms",
@@ -94,9 +104,35 @@ class HiveSync:
             "hoodie.datasource.hive_sync.auto_create_database": "true",
             "hoodie.datasource.hive_sync.support_timestamp": "true",
             "hoodie.datasource.hive_sync.partition_fields": ",".join(fields),
-            "hoodie.datasource.hive_sync.partition_extractor_class": f"{EXTRACTORS}.{extractor}",
-            "hoodie.meta.sync.decode_partition": str(table.getUrlEncodePartitioning()),
+            "hoodie.datasource.hive_sync.partition_extractor_class": EXTRACTOR if fields else NOT_PARTITIONED,
+            "hoodie.meta.sync.decode_partition": "false",  # the extractor has decoded values
         }
+
+    def _use_layout(self, jvm: Any, table: Any) -> None:
+        """Compile the extractor and set its layout. Once, replace values of former releases."""
+        fields, spec = _fields(table.getPartitionFields()), self._spec
+        if not fields:
+            return
+        values = compile_extractor(self._spark)
+        names = jvm.java.util.ArrayList()
+        for field in fields:
+            names.add(field)
+        is_encoded = is_true(table.getUrlEncodePartitioning())
+        values.use(names, is_true(table.getHiveStylePartitioningEnable()), is_encoded)
+        if is_encoded and not self._repaired:
+            for view in VIEWS:
+                self._repair(jvm, values, f"{spec.table}{view}")
+        self._repaired = True
+
+    def _repair(self, jvm: Any, values: Any, table: str) -> None:
+        spec = self._spec
+        client = jvm.org.apache.hudi.hive.util.IMetaStoreClientUtil.getMSC(self._hive_conf(jvm))
+        with contextlib.closing(client):
+            if not client.tableExists(spec.database, table):
+                return
+            repaired = int(values.repair(client, spec.database, table, spec.path))
+        if repaired:
+            log.info("Decoded partition values in the metastore: table=%s partitions=%d", table, repaired)
 
     def _jvm(self) -> Any:
         jvm = Packages(self._spark._jvm)
@@ -124,6 +160,20 @@ class HiveSync:
 
     def _said(self, what: str, error: BaseException) -> str:
         return f"the metastore at {self._spec.uris} {what}: {sentence(error)}"
+
+
+def compile_extractor(spark: SparkSession) -> Any:
+    """Return the extractor's class. Raises `Refused` if it does not fit this Hudi."""
+    misfit = "the extractor of partition values does not fit this Hudi"
+    gateway = spark.sparkContext._gateway
+    java_class(spark._jvm, gateway, name=EXTRACTOR, source=SOURCE, beside=TOOL, misfit=misfit)
+    jvm: Any = spark._jvm
+    return jvm.lockstep.hudi.PartitionValues
+
+
+def is_true(value: Any) -> bool:
+    """Hudi's `HoodieTableConfig` has text for some and a boolean for others."""
+    return str(value).lower() == "true"
 
 
 def _fields(option: Any) -> list[str]:

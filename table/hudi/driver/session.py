@@ -28,7 +28,7 @@ from table.hudi.driver.uncaught import say_uncaught
 from table.hudi.generators import KEY_GENERATORS, key_generator
 from table.hudi.layout import META_FOLDER
 from table.hudi.modes import INDEX_TYPE, MODES, merge_mode
-from table.hudi.properties import HIVE_STYLE, READ_BUFFER_BYTES, URL_ENCODE, merge
+from table.hudi.properties import HIVE_STYLE, LOSSY_PARTITIONS, READ_BUFFER_BYTES, URL_ENCODE, merge
 from table.port import UPSERT, TableSpec
 from table.store.location import Location, store_at
 from table.store.settings import StoreSettings
@@ -184,6 +184,8 @@ class Session:
         why_not = self._never_java or self._why_not_java_now()
         if why_not and not by_spark:
             log.warning(SLOWER, why_not)
+        if lossy := [name for name in self._indexes() if name.startswith(LOSSY_PARTITIONS)]:
+            log.warning("Readers may miss rows until the next commit removes: index=%s", ", ".join(lossy))
         self._connect(by_spark=bool(why_not))
 
     def choose_client(self) -> None:
@@ -233,8 +235,12 @@ class Session:
 
     def _why_not_java_now(self) -> str:
         """Why the Java client cannot write the table as it was loaded last; empty where it can."""
-        others = set(elements(self.meta.getTableConfig().getMetadataPartitions())) - {FILES_INDEX}
-        return f"the table's metadata has the index {min(others)}" if others else ""
+        others = [name for name in self._indexes() if name != FILES_INDEX]
+        return f"the table's metadata has the index {others[0]}" if others else ""
+
+    def _indexes(self) -> list[str]:
+        """Names of the metadata table's indexes, sorted."""
+        return sorted(map(str, elements(self.meta.getTableConfig().getMetadataPartitions())))
 
     def _intern_schemas(self) -> None:
         """Initialise the class of the metadata table's records before anything reads such a record.

@@ -168,7 +168,7 @@ class TransactionWriter(FileWriter):
         """What waited for a table partition becomes a row group of its file."""
         rows = waiting.all_rows()
         file = self._open.get(partition)
-        if file is not None and file.is_outgrown_by(rows.num_rows):
+        if file is not None and self._begins_another(file, rows):
             self._open.end(partition)
             file = None
         name = posixpath.basename(file.path) if file is not None else self._next_name()
@@ -192,6 +192,10 @@ class TransactionWriter(FileWriter):
         self._open.grown(partition)
         if full:
             self._open.end(partition)
+
+    def _begins_another(self, file: _OpenFile, rows: pa.Table) -> bool:
+        """Whether the file's encoding does not fit these rows."""
+        return file.is_outgrown_by(rows.num_rows) or self._encodings.note(rows).contradict(file.options)
 
     def _next_name(self) -> str:
         token = f"{self._writer_number}-{self._made}-{self._token_end}"
@@ -217,6 +221,7 @@ class _OpenFile:
         self, files: Files, path: str, partition: str, sample: pa.Table, options: dict[str, Any]
     ) -> None:
         self.path = path
+        self.options = options
         self._files = files
         self._partition = partition
         self._rows = 0

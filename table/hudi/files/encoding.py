@@ -7,7 +7,6 @@ and half as much again in size as a dictionary where values repeat and deltas fo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from table.hudi.files.base_file import COMMIT_SEQNO
+from table.hudi.files.float_columns import Exceptions, column_leaves, find_exceptions
 
 SAMPLE_ROWS = 4_096
 REPEATS_MIN = 4
@@ -37,13 +37,19 @@ class Encodings:
 
     def __init__(self) -> None:
         self._known: dict[int, dict[str, Any]] = {}
+        self._exceptions = Exceptions()
 
     def options(self, piece: pa.Table) -> dict[str, Any]:
-        """Arguments for `pyarrow.parquet.ParquetWriter`."""
+        """Arguments for `pyarrow.parquet.ParquetWriter`, for a file that begins with `piece`."""
         size = min(piece.num_rows, SAMPLE_ROWS).bit_length()
         if size not in self._known:
             self._known[size] = writer_options(piece)
-        return self._known[size]
+        return self.note(piece).applied(self._known[size])
+
+    def note(self, piece: pa.Table) -> Exceptions:
+        """Exceptions of all pieces so far, and of `piece`. A file that they contradict must not take it."""
+        self._exceptions |= find_exceptions(piece)
+        return self._exceptions
 
     def clear(self) -> None:
         """The pieces that follow have other columns."""
@@ -115,21 +121,9 @@ def _leaves_by_path(sample: pa.Table) -> dict[str, pa.ChunkedArray]:
 
     Names may have dots: what would be called alike is not here.
     """
-    leaves = [leaf for name in sample.column_names for leaf in _leaves(name, sample.column(name))]
+    leaves = [leaf for name in sample.column_names for leaf in column_leaves(name, sample.column(name))]
     counts = Counter(path for path, _ in leaves)
     return {path: values for path, values in leaves if counts[path] == 1}
-
-
-def _leaves(path: str, column: pa.ChunkedArray) -> Iterator[tuple[str, pa.ChunkedArray]]:
-    """As Parquet's specification of lists has them called."""
-    kind = column.type
-    if pa.types.is_struct(kind):
-        for field, values in zip(kind.fields, column.flatten(), strict=True):
-            yield from _leaves(f"{path}.{field.name}", values)
-    elif pa.types.is_list(kind):
-        yield from _leaves(f"{path}.list.element", pc.list_flatten(column))
-    elif not pa.types.is_nested(kind):
-        yield path, column
 
 
 def _repeats(values: pa.ChunkedArray) -> bool:

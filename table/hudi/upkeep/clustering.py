@@ -32,6 +32,7 @@ from table.hudi.properties import SMALL_FILES, small_file_bytes
 from table.hudi.reader.timeline import Timeline
 from table.hudi.upkeep import plans
 from table.hudi.upkeep.counted import Before, InputFile, check, count
+from table.hudi.upkeep.dictionaries import leave_out_dictionaries
 from table.hudi.upkeep.due import Done, Opener
 from table.hudi.upkeep.known_files import SEPARATOR, KnownFiles
 from table.hudi.upkeep.plans import OWNER, PendingPlan, Tidied
@@ -83,6 +84,7 @@ class Clustering:
     def __init__(self, spec: TableSpec, pipeline: str) -> None:
         self._pipeline = pipeline
         self._scheduled_only = spec.clustering == SCHEDULE
+        self._given = spec.properties
         self._share = spec.clustering_share
         self._small_below_bytes = small_file_bytes(spec)
         self._strategy = {  # small files become files of the target; never one alone
@@ -175,6 +177,7 @@ class Clustering:
         if self._scheduled_only:
             return Done(planned.instant, f"{files} planned")
         doing(files)
+        leave_out_dictionaries(session, self._given)
         try:
             carry_out(session, planned, self._lookup_fields)
         except TableError:
@@ -190,7 +193,7 @@ class NotCopied(Refused):
 
     def __init__(self, instant: str, table_partitions: frozenset[str]) -> None:
         super().__init__(
-            f"clustering {instant} would copy files whose bloom filters and ranges of keys cannot be united: "
+            f"clustering {instant} would copy files whose filters, keys or statistics cannot be united: "
             f"leave {STRATEGY_CLASS} out of table.hudi, and they are rewritten"
         )
         self.table_partitions = table_partitions

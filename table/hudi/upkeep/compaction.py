@@ -18,6 +18,7 @@ from table.hudi.driver.clock import await_clock
 from table.hudi.driver.java import changing
 from table.hudi.driver.session import Session
 from table.hudi.upkeep import plans
+from table.hudi.upkeep.dictionaries import leave_out_dictionaries
 from table.hudi.upkeep.due import ByCommits, Done, Opener
 from table.hudi.upkeep.plans import OWNER, PendingPlan, Tidied
 from table.port import SCHEDULE, TableSpec
@@ -35,6 +36,7 @@ class Compaction(ByCommits):
         self._pipeline = pipeline
         self._free_slots = free_slots
         self._scheduled_only = spec.compaction == SCHEDULE
+        self._given = spec.properties
         self._due = {"hoodie.compact.inline.max.delta.commits": str(spec.compaction_every)}
 
     def open(self, opener: Opener) -> Session:
@@ -51,6 +53,7 @@ class Compaction(ByCommits):
         if self._scheduled_only:
             return Done(instant, f"{what} planned")
         doing(what)
+        leave_out_dictionaries(session, self._given)
         with changing(f"compaction {instant} of table {session.path} was not completed", session.lock.folder):
             plans.begin(session, ACTION, instant)
             done = session.client.compact(instant)  # begins with nothing before its outcome is asked for

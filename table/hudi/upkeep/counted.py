@@ -13,13 +13,15 @@ missing then, and whoever looks keys up by it (`hoodie.index.type` BLOOM) writes
 Filters of two sizes it cannot unite at all. Our files have the smallest and the largest key and no filter,
 and copies of them have; what Hudi itself has written has one, also what it has put together.
 
-Parquet's own bloom filters, of row groups, are lost in copies: files that have some are written again.
+Parquet's own bloom filters, of row groups, are lost in copies: files that have some are written again. So are
+files of which some have statistics of a column, and others have none, for it holds NaN or long strings: the
+hudi reader takes the range of those row groups that have one for the range of the whole file.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -57,6 +59,9 @@ class Footer(NamedTuple):
     columns: Columns
     is_copied: bool
     """Whether its row groups may be copied."""
+    ranged: frozenset[str]
+    unranged: frozenset[str]
+    """Columns with, and without, a minimum and a maximum in some row group that holds values of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +79,21 @@ def count(store: Store, groups: Sequence[Sequence[InputFile]]) -> Before:
     """The files of a plan. Raises `Unavailable`."""
     files = [file for group in groups for file in group]
     rows: Counter[str] = Counter()
+    ranged: dict[str, set[str]] = defaultdict(set)
+    unranged: dict[str, set[str]] = defaultdict(set)
     found = read(store, files)
     for file, footer in zip(files, found, strict=True):
         rows[file.folder] += footer.rows
+        ranged[file.folder] |= footer.ranged
+        unranged[file.folder] |= footer.unranged
     return Before(
         rows=rows,
         groups=Counter(group[0].folder for group in groups if group),
         columns=frozenset(footer.columns for footer in found),
         not_copied=frozenset(
-            file.folder for file, footer in zip(files, found, strict=True) if not footer.is_copied
+            file.folder
+            for file, footer in zip(files, found, strict=True)
+            if not footer.is_copied or ranged[file.folder] & unranged[file.folder]
         ),
     )
 
@@ -143,7 +154,24 @@ def _footer(metadata: pq.FileMetaData) -> Footer:
     )
     said = {name.decode(errors="replace") for name in metadata.metadata or ()}
     is_copied = KEY_FOOTERS <= said <= COPIED_FOOTERS and not _has_filters(metadata)
-    return Footer(rows=metadata.num_rows, columns=columns, is_copied=is_copied)
+    ranged, unranged = _ranges(metadata)
+    return Footer(
+        rows=metadata.num_rows, columns=columns, is_copied=is_copied, ranged=ranged, unranged=unranged
+    )
+
+
+def _ranges(metadata: pq.FileMetaData) -> tuple[frozenset[str], frozenset[str]]:
+    ranged, unranged = set(), set()
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for place in range(group.num_columns):
+            chunk = group.column(place)
+            said = chunk.statistics
+            if said is not None and said.has_min_max:
+                ranged.add(chunk.path_in_schema)
+            elif said is None or not said.has_null_count or said.null_count < group.num_rows:
+                unranged.add(chunk.path_in_schema)
+    return frozenset(ranged), frozenset(unranged)
 
 
 def _has_filters(metadata: pq.FileMetaData) -> bool:

@@ -626,6 +626,18 @@ def test_what_upserts_need_is_asked_for_and_what_they_cannot_have_is_refused(
     assert sentence in problems_of({**UPSERT, **changes})
 
 
+@pytest.mark.parametrize("kind", [{}, UPSERT], ids=["insert", "upsert"])
+@pytest.mark.parametrize(
+    "name", ["column.stats.enable", "column.stats.column.list", "partition.stats.enable", "expression.enable"]
+)
+def test_an_index_that_loses_rows_is_refused(name: str, kind: dict[str, object]) -> None:
+    name = f"hoodie.metadata.index.{name}"
+    assert f"{name}: is refused: readers that skip files by it lose rows" in problems_of(
+        {**kind, "table.hudi": {name: "true"}}
+    )
+    assert config_of({**kind, "table.hudi": {"hoodie.metadata.index.column.stats.enable": "false"}})
+
+
 def test_rows_are_sorted_by_plain_columns() -> None:
     nested = {"record.schema": "id STRING, tags ARRAY<STRING>, day STRING", "services.clustering": "async"}
     assert "column tags: ARRAY cannot be what rows are sorted by" in problems_of(

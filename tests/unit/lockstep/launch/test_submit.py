@@ -277,6 +277,26 @@ def test_spark_submit_runs_with_this_pyspark_and_this_lockstep() -> None:
     assert result["PYTHONPATH"].split(":")[-1] == "/mine"
 
 
+@pytest.mark.parametrize("encoding", ["ANSI_X3.4-1968", "ISO-8859-1", "US-ASCII"])
+def test_spark_starts_in_a_utf_8_locale_whatever_the_locale_of_the_shell(encoding: str) -> None:
+    home = find_spark_home()
+    posix = {"LC_ALL": "POSIX", "LANG": "C"}
+    assert environment(posix, spark_home=home, encoding=encoding)["LC_ALL"] == "C.UTF-8"
+    german = {"LC_ALL": "de_DE.UTF-8"}
+    assert environment(german, spark_home=home, encoding="UTF-8")["LC_ALL"] == "de_DE.UTF-8"
+
+
+def test_the_locale_of_this_process_decides() -> None:
+    code = (
+        "from lockstep.launch.submit import environment, find_spark_home; "
+        "print(environment({}, spark_home=find_spark_home()).get('LC_ALL', 'unchanged'))"
+    )
+    for given, wanted in (("POSIX", "C.UTF-8"), ("C.UTF-8", "unchanged")):
+        env = {**os.environ, "LC_ALL": given}
+        done = subprocess.run(python(code), capture_output=True, text=True, env=env, timeout=DEADLINE_S)
+        assert done.stdout.strip() == wanted, done.stderr
+
+
 # --- its process ------------------------------------------------------------------------------
 
 

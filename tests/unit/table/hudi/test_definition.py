@@ -75,3 +75,11 @@ def test_a_custom_key_generator_that_makes_folders_of_times_is_refused_for_its_r
     }
     with pytest.raises(Contradiction, match=r"CUSTOM: it makes folders of times, .* every query; or write"):
         check_table(Definition(properties={**FITTING, **own}), SPEC)
+
+
+@pytest.mark.parametrize("index", ["column.stats", "partition.stats", "expression"])
+def test_a_table_with_an_index_that_loses_rows_is_refused(index: str) -> None:
+    name = f"hoodie.metadata.index.{index}.enable"
+    check_table(Definition(properties={**FITTING, name: "false"}), SPEC)
+    with pytest.raises(Contradiction, match=rf"enable {name}: readers .* lose rows .*NaN .*Set it to false"):
+        check_table(Definition(properties={**FITTING, name: "true"}), SPEC)

@@ -16,6 +16,7 @@ from table.store.local import LocalStore
 
 PLAIN = pa.schema([("a", pa.int32())])
 WIDER = pa.schema([("a", pa.int32()), ("b", pa.list_(pa.string()))])
+FLOATS = pa.schema([("v", pa.float64())])
 STRICT = pa.schema([pa.field("a", pa.int32(), nullable=False)])
 
 
@@ -133,3 +134,26 @@ def test_a_table_without_partitions_is_counted_as_a_whole(store: LocalStore) -> 
     before = count(store, [[InputFile("", "1")]])
     with pytest.raises(Refused, match=r"the table had 1 rows .* and has 0"):
         check(store, before, [], copied=True)
+
+
+def values(
+    store: LocalStore, folder: str, name: str, column: list[float | None], *, ranged: bool
+) -> InputFile:
+    footers = KeyRange("a", "b").footers()
+    with (
+        store.sink(f"{folder}/{name}") as sink,  # type: ignore[attr-defined]
+        pq.ParquetWriter(sink, FLOATS, store_schema=False, write_statistics=ranged) as writer,
+    ):
+        writer.write_table(pa.table({"v": column}, schema=FLOATS))
+        writer.add_key_value_metadata(footers)
+    return InputFile(folder, name)
+
+
+def test_files_of_which_some_have_statistics_of_a_column_and_others_have_none_are_not_copied(
+    store: LocalStore,
+) -> None:
+    some = [values(store, "x", "1", [1.0], ranged=True), values(store, "x", "2", [2.0], ranged=False)]
+    nulls = values(store, "y", "1", [None], ranged=True)
+    alike = [values(store, "y", "2", [1.0], ranged=True), nulls]
+    assert count(store, [some, alike]).not_copied == {"x"}
+    assert count(store, [[values(store, "x", "3", [1.0], ranged=False), some[1]]]).not_copied == set()
