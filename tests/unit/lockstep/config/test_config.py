@@ -124,6 +124,7 @@ clustering_every = 100
 clustering_share = "25%"
 cleaning = "async"
 cleaning_every = 50
+sweep_share = "1%"
 
 [control]
 topic = "lockstep-control-events"
