@@ -75,11 +75,7 @@ BUGS = (
         "A replay asks only one of the commits that cover an offset, though an operator moved offsets back.",
         Hole.LETTERS,
         {"lockstep.letters.committed_rejects:_Spans.covering": newest_only},
-        of(
-            PROOFS,
-            "test_a_record_that_one_of_two_commits_made_a_row_is_not_replayed",
-            "test_no_history_lets_a_record_be_replayed_that_is_a_row",
-        ),
+        of(PROOFS, "test_a_record_that_one_of_two_commits_made_a_row_is_not_replayed"),
     ),
     Bug(
         "an_unlisted_letter_is_taken_for_a_reject",
