@@ -11,7 +11,7 @@ from tests.seeded.holes import Hole
 SWEEP = "tests/unit/table/hudi/upkeep/test_sweep.py"
 RECORDS = "tests/unit/table/hudi/upkeep/test_timeline_records.py"
 SERVICER = "tests/unit/table/service/test_servicer.py"
-LOST = "tests/integration/test_lost_timeline.py"
+UNKNOWN_FILES = "tests/unit/table/hudi/upkeep/test_unknown_files.py"
 PLANS = frozenset({"commit", "deltacommit", "compaction", "clustering"})
 
 
@@ -64,8 +64,8 @@ BUGS = (
         "files_of_unknown_instants_are_no_sign",
         "A run does not look for files whose instants the timeline does not know.",
         Hole.ABSENCE,
-        {"table.hudi.table:unknown_files": always({})},
-        of(LOST, "test_a_pipeline_whose_commits_the_archive_has_lost_is_told_from_a_new_one"),
+        {"table.hudi.upkeep.unknown_files:instant_of_ours": always("")},
+        of(UNKNOWN_FILES, "test_files_of_instants_without_a_commit_or_a_rollback_are_unknown"),
     ),
     Bug(
         "a_superseded_run_takes_its_place_back",
