@@ -79,8 +79,8 @@ def to_text(report: SweepReport, *, executed: bool) -> RenderableType:
         if files:
             rows = ((one.path, one.instant, one.proof) for one in files[:SHOWN_MAX])
             parts += ["", Text(f"{title}:"), table(("file", "instant", "why no commit lists it"), rows)]
-            if left := len(files) - SHOWN_MAX:
-                parts += [Text(f"and {readable_count(left)} more: --output json")] if left > 0 else []
+            if len(files) > SHOWN_MAX:
+                parts.append(Text(f"and {readable_count(len(files) - SHOWN_MAX)} more: --output json"))
     if unknown:
         parts += [
             "",

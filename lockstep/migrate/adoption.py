@@ -16,7 +16,7 @@ from rich.text import Text
 
 from control_topic.messages import Offsets, SourcePartition
 from lockstep.errors import Failed
-from lockstep.offsets.plan import GENESIS
+from lockstep.offsets.plan import genesis
 from lockstep.offsets.standing import SourceView
 from lockstep.output import readable_count, table
 from table.state import TableState
@@ -148,18 +148,8 @@ def plan_adoption(
 ) -> AdoptionPlan:
     """Each source partition where theirs would go on; where it has none, where ours would begin."""
     rows = tuple(_row(one, theirs.offsets.get(one), view, on_data_loss, starting) for one in view.partitions)
-    state = TableState(
-        pipeline=pipeline,
-        run="operator",
-        epoch=1,
-        transaction="planned",
-        offsets={row.partition: row.after for row in rows},
-        cluster=view.cluster,
-        topics=view.topics,
-        kind=GENESIS,
-        operator=operator,
-        reason=reason,
-    )
+    offsets = {row.partition: row.after for row in rows}
+    state = genesis(pipeline, offsets, view, operator=operator, reason=reason)
     left = tuple(sorted(theirs.offsets.keys() - set(view.partitions)))
     return AdoptionPlan(theirs=theirs, state=state, rows=rows, left=left)
 

@@ -163,6 +163,22 @@ def plan_set(
     return _plan(state, after, frozenset(), frozenset(wanted), view, operator=operator, reason=reason)
 
 
+def genesis(pipeline: str, offsets: Offsets, view: SourceView, *, operator: str, reason: str) -> TableState:
+    """Return the first commit of a pipeline, as an operator makes it."""
+    return TableState(
+        pipeline=pipeline,
+        run="operator",
+        epoch=1,
+        transaction="planned",
+        offsets=offsets,
+        cluster=view.cluster,
+        topics=view.topics,
+        kind=GENESIS,
+        operator=operator,
+        reason=reason,
+    )
+
+
 def plan_begin(
     pipeline: str,
     wanted: Mapping[SourcePartition, Wanted],
@@ -178,18 +194,7 @@ def plan_begin(
             f"source.starting_offsets says, set all source partitions: without one are {some(missing)}"
         )
     after = _resolve(wanted, view)
-    state = TableState(
-        pipeline=pipeline,
-        run="operator",
-        epoch=1,
-        transaction="planned",
-        offsets=after,
-        cluster=view.cluster,
-        topics=view.topics,
-        kind=GENESIS,
-        operator=operator,
-        reason=reason,
-    )
+    state = genesis(pipeline, after, view, operator=operator, reason=reason)
     changes = tuple(
         OffsetChange(partition=one, before=None, after=after[one], begins=True) for one in sorted(after)
     )

@@ -11,7 +11,8 @@ import json
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, NamedTuple
+from contextlib import contextmanager
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow.parquet as pq
 
@@ -55,14 +56,20 @@ class ArchivedTimeline:
 
     def find(self, instants: Collection[str]) -> dict[str, ArchivedInstant]:
         """Return those of `instants` that the archived timeline holds, by requested time."""
+        return {one.requested: one for one in self._among(instants, with_metadata=True)}
+
+    def requested(self, instants: Collection[str]) -> set[str]:
+        """Return those of `instants` that the archived timeline holds; their metadata is not read."""
+        return {one.requested for one in self._among(instants, with_metadata=False)}
+
+    def _among(self, instants: Collection[str], *, with_metadata: bool) -> Iterable[ArchivedInstant]:
         if not instants:
-            return {}
-        first, last = min(instants), max(instants)
-        found = self._each(
+            return ()
+        first, last, filters = min(instants), max(instants), [("instantTime", "in", sorted(instants))]
+        return self._each(
             lambda name: _first_of(name) <= last and first <= _last_of(name),
-            lambda name: self._matching(name, [("instantTime", "in", sorted(instants))]),
+            lambda name: self._matching(name, filters, with_metadata=with_metadata),
         )
-        return {one.requested: one for one in found}
 
     def rollbacks(self, since: str) -> Iterator[ArchivedInstant]:
         """Iterate over completed rollbacks requested at `since` or later, with their metadata."""
@@ -134,27 +141,29 @@ class ArchivedTimeline:
         return f"manifest_{max(versions)}" if versions else ""
 
     def _entries(self, name: str) -> list[ArchivedInstant]:
-        path = posixpath.join(self._folder, name)
         entries: list[ArchivedInstant] = []
-        try:
-            with self._store.source(path) as source, pq.ParquetFile(source) as file:
-                for batch in file.iter_batches(batch_size=ROWS_PER_BATCH, columns=[*COLUMNS]):
-                    entries += (
-                        _entry(row, with_metadata=row["action"] in METADATA_ACTIONS)
-                        for row in batch.to_pylist()
-                    )
-            return sorted(entries, key=lambda entry: (entry.completed, entry.requested), reverse=True)
-        except FileNotFoundError:
-            raise
-        except UNREADABLE as error:
-            raise unavailable(self._store, path, error) from error
+        with self._opened(name) as source, pq.ParquetFile(source) as file:
+            for batch in file.iter_batches(batch_size=ROWS_PER_BATCH, columns=[*COLUMNS]):
+                entries += (
+                    _entry(row, with_metadata=row["action"] in METADATA_ACTIONS) for row in batch.to_pylist()
+                )
+        return sorted(entries, key=lambda entry: (entry.completed, entry.requested), reverse=True)
 
-    def _matching(self, name: str, filters: list[tuple[str, str, Any]]) -> list[ArchivedInstant]:
+    def _matching(
+        self, name: str, filters: list[tuple[str, str, Any]], *, with_metadata: bool = True
+    ) -> list[ArchivedInstant]:
+        columns = [*COLUMNS] if with_metadata else [*COLUMNS[:-1]]
+        with self._opened(name) as source:
+            rows = pq.read_table(source, columns=columns, filters=filters, partitioning=None).to_pylist()
+        return [_entry(row, with_metadata=with_metadata) for row in rows]
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[BinaryIO]:
+        """Open a file of the archive. Raises `FileNotFoundError` as it is, other damage as `Unavailable`."""
         path = posixpath.join(self._folder, name)
         try:
             with self._store.source(path) as source:
-                rows = pq.read_table(source, columns=[*COLUMNS], filters=filters, partitioning=None)
-            return [_entry(row, with_metadata=True) for row in rows.to_pylist()]
+                yield source
         except FileNotFoundError:
             raise
         except UNREADABLE as error:
