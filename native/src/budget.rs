@@ -19,7 +19,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Start a record of so many bytes.
+    /// Start a record of `size_bytes` bytes.
     #[inline(always)]
     pub fn begin(&mut self, size_bytes: usize) {
         self.batch += self.limit - self.left;

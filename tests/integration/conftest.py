@@ -72,6 +72,18 @@ def local_spark() -> SparkSession:
 
 
 @pytest.fixture
+def utc_files(spark: SparkSession) -> Iterator[SparkSession]:
+    """A Spark in UTC that writes dates before 1582: their files say which calendar that is."""
+    wanted = {"spark.sql.session.timeZone": "UTC", "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED"}
+    before = {name: spark.conf.get(name) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, str(value))
+
+
+@pytest.fixture
 def make_pipeline(
     broker: Broker, make_topic: Callable[..., str], tmp_path: Path
 ) -> Iterator[Callable[[int], Pipeline]]:

@@ -163,20 +163,14 @@ class Table:
 
 
 @pytest.fixture
-def table(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Table]]:
+def table(utc_files: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Table]]:
     made: list[Table] = []
 
     def make(columns: Sequence[Column], **changes: Any) -> Table:
-        made.append(Table(spark, tmp_path / "t", columns, seed=len(made), **changes))
+        made.append(Table(utc_files, tmp_path / "t", columns, seed=len(made), **changes))
         return made[-1]
 
-    wanted = {"spark.sql.session.timeZone": "UTC", "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED"}
-    before = {name: spark.conf.get(name) for name in wanted}
-    for name, value in wanted.items():
-        spark.conf.set(name, value)
     yield make
-    for name, value in before.items():
-        spark.conf.set(name, str(value))
     for one in made:
         one.driven.table.close()
 

@@ -178,21 +178,14 @@ def comparable(value: Any) -> Any:
 
 
 @pytest.fixture
-def table(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Table]]:
+def table(utc_files: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Table]]:
     made: list[Table] = []
 
     def make(**changes: Any) -> Table:
-        made.append(Table(spark, tmp_path / "t", **changes))
+        made.append(Table(utc_files, tmp_path / "t", **changes))
         return made[-1]
 
-    # Spark's own files with dates before 1582 say which calendar that is; unless told so, it writes none
-    wanted = {"spark.sql.session.timeZone": "UTC", "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED"}
-    before = {name: spark.conf.get(name) for name in wanted}
-    for name, value in wanted.items():
-        spark.conf.set(name, value)
     yield make
-    for name, value in before.items():
-        spark.conf.set(name, str(value))
     for one in made:
         one.driven.table.close()
 

@@ -79,7 +79,7 @@ BUGS = (
     ),
     Bug(
         "any_encoding_of_file_names_will_do",
-        "A run goes on in a JVM that finds no file in a folder beyond ASCII.",
+        "A run continues in a JVM that finds no file in a folder whose name is not ASCII.",
         Hole.READERS,
         {"table.hudi.driver.encodings:refuse_others": always(None)},
         of(

@@ -138,7 +138,7 @@ def union_of(branches: Sequence[Read]) -> Read:
 
 
 def array_of(item: Read, count: ValueCount | None = None, places: int = 1) -> Read:
-    """`item` takes a byte at least. `count`: counts items of so many places, where they become values."""
+    """Return a reader of arrays, whose items take at least one byte. `count`: counts `places` per item."""
 
     def read(data: bytes, at: int) -> tuple[list[Any], int]:
         items: list[Any] = []
@@ -160,7 +160,7 @@ def array_of(item: Read, count: ValueCount | None = None, places: int = 1) -> Re
 
 
 def map_of(value: Read, count: ValueCount | None = None, places: int = 1) -> Read:
-    """As pairs, which is what Arrow takes. `count`: as of `array_of`."""
+    """Return a reader of maps as pairs, as Arrow takes them. `count`: see `array_of`."""
 
     def read(data: bytes, at: int) -> tuple[list[tuple[str, Any]], int]:
         entries: dict[str, Any] = {}

@@ -25,7 +25,7 @@ from table.schema import LOCAL_MICROS, UTC_MICROS
 DATE_TEXT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}Z?$"
 NO_DATE = "a string that is no date like 2026-12-31"
 PROBE_RECORDS = 64
-"""So many show how the source spells dates, before a whole batch is read in vain."""
+"""Number of events that show how the source spells dates, before a whole batch is read."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -179,7 +179,7 @@ class EventReader:
 
 
 def _envelope(row: pa.StructType, date_kind: pa.DataType, local_kind: pa.DataType) -> pa.Schema:
-    """What an event is read as. See `EventReader._as_declared`."""
+    """Type that an event is read as. See `EventReader._as_declared`."""
     others = {pa.date32(): date_kind, LOCAL_MICROS: local_kind}
     read = pa.struct([f.with_type(others.get(f.type, f.type)) for f in row])
     event = [
