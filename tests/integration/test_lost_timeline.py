@@ -128,6 +128,17 @@ def test_a_pipeline_whose_commits_the_archive_has_lost_is_told_from_a_new_one(
     assert "instants that the timeline does not know" in again.table.lost_commits(newest)
 
 
+def test_without_its_version_file_the_archive_is_read_as_hudi_reads_it(site: Site, tmp_path: Path) -> None:
+    first = site.driver("first")
+    first.genesis()
+    first.run("t", 2)
+    table = run_twelve(site.driver("other"), tmp_path / "older")
+    (table / HISTORY / "_version_").unlink()
+    newest = site.driver("first").table.newest()
+    assert newest is not None and newest.transaction == "t"
+    assert site.reader().newest("first") == newest
+
+
 def test_a_pipeline_that_has_committed_before_starts_again_only_on_purpose(pipeline: Pipeline) -> None:
     pipeline.produce(400)
     pipeline.run_to_end()
