@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import resource
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,7 +22,14 @@ from tests.proto_files import compiled, encoded
 FIELDS = 400
 ADDRESS_SPACE_BYTES = 6 << 30
 """Beyond it the process ends with an error, and not the machine's others."""
-ROOT = Path(__file__).resolve().parents[1]
+DEADLINE_S = 600.0
+LOADED = (
+    "tests.bombs",
+    "participant.records.avro.decoder",
+    "participant.records.json.decoder",
+    "participant.records.protobuf.decoder",
+)
+"""Modules that the server imports from which each process is forked: importing them took most of a test."""
 STATUS = Path("/proc/self/status")
 DDL = "id STRING, items ARRAY<STRUCT<b: BOOLEAN, " + ", ".join(f"c{n}: STRING" for n in range(FIELDS)) + ">>"
 MAP_DDL = DDL.replace("ARRAY<", "MAP<STRING, ")
@@ -150,11 +157,28 @@ BOMBS: Mapping[str, Callable[[], Bomb]] = {
 
 def play(name: str, decoder: str, count: int, records: int) -> Played:
     """Decode so many records with so many items each, as a worker does: a part, and then the next."""
-    command = [sys.executable, "-m", "tests.bombs", name, decoder, str(count), str(records)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode:
-        return Played(error=f"the process ended with {done.returncode}: {done.stderr[-500:]}")
-    return Played(**json.loads(done.stdout))
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload([*LOADED])
+    here, there = processes.Pipe(duplex=False)
+    process = processes.Process(target=_send, args=(there, name, decoder, count, records))
+    process.start()
+    there.close()
+    try:
+        if not here.poll(DEADLINE_S):
+            process.kill()
+            return Played(error=f"the process did not end within {DEADLINE_S:.0f} s")
+        played: Played = here.recv()
+        return played
+    except EOFError:
+        process.join()
+        return Played(error=f"the process ended with {process.exitcode}")
+    finally:
+        process.join()
+        here.close()
+
+
+def _send(there: Connection, name: str, decoder: str, count: int, records: int) -> None:
+    there.send(_played(name, decoder, count, records))
 
 
 def decoder_of(name: str, decoder: str) -> Decoder:
@@ -193,8 +217,3 @@ def _status(name: str) -> int:
     """Of this process, in bytes."""
     line = next(line for line in STATUS.read_text().splitlines() if line.startswith(f"{name}:"))
     return int(line.split()[1]) * 1_024
-
-
-if __name__ == "__main__":
-    _name, _decoder, _count, _records = sys.argv[1:]
-    sys.stdout.write(json.dumps(asdict(_played(_name, _decoder, int(_count), int(_records)))))
