@@ -14,7 +14,15 @@ import pytest
 
 from tests.suite import took
 from tests.suite.plan import UNIT_FOLDER, Lane, lane_of
-from tests.suite.tiers import Tier, file_of, is_selected, slice_of, tier_of, unit_tests_of
+from tests.suite.tiers import (
+    Tier,
+    file_of,
+    is_selected,
+    slice_of,
+    tier_of,
+    unit_tests_of,
+    without_parameters,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDED = ROOT / "docs" / "evidence" / "seeded.json"
@@ -82,13 +90,20 @@ def recorded_bugs() -> dict[str, list[str]]:
 def bugs_of(tests: Collection[str]) -> list[str]:
     """Return the seeded bugs on record that any of these tests caught; node ids without parameters."""
     return (
-        [name for name, named in recorded_bugs().items() if not set(named).isdisjoint(tests)] if tests else []
+        [name for name, named in recorded_bugs().items() if not tests_of(named).isdisjoint(tests)]
+        if tests
+        else []
     )
+
+
+def tests_of(nodeids: Collection[str]) -> set[str]:
+    """Return the node ids without parameters."""
+    return {without_parameters(nodeid) for nodeid in nodeids}
 
 
 @cache
 def evidence() -> frozenset[str]:
-    """Node ids, without parameters, of the tests that catch the seeded bugs on record."""
+    """Node ids of the tests that catch the seeded bugs on record, of most without parameters."""
     return frozenset(test for tests in recorded_bugs().values() for test in tests)
 
 

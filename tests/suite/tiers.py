@@ -47,13 +47,13 @@ class Tier(StrEnum):
 def tier_of(nodeid: str, lane: Lane, markers: Collection[str], evidence: Collection[str]) -> Tier:
     """Return the tier of one test.
 
-    `evidence`: the tests that catch seeded bugs, as node ids without parameters.
+    `evidence`: the tests that catch seeded bugs. A node id without parameters names all tests of a function.
     """
     if NIGHTLY in markers:
         return Tier.ALL
     if lane is Lane.PURE:
         return Tier.CHECK if UNIT_FOLDER in PurePosixPath(file_of(nodeid)).parents else Tier.TEST
-    if SMOKE in markers or without_parameters(nodeid) in evidence:
+    if SMOKE in markers or nodeid in evidence or without_parameters(nodeid) in evidence:
         return Tier.TEST
     return Tier.ALL
 

@@ -19,6 +19,7 @@ from tests.seeded.play import ROOT
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.mutants.search import recorded
 from tests.suite.exclusions import exclusions
+from tests.suite.tiers import without_parameters
 
 
 @cache
@@ -38,7 +39,7 @@ def test_a_bug_says_what_is_wrong_and_replaces_what_is_there_and_its_tests_are_t
         right = find(place).right
         assert wrong(right) is not right
     for test in bug.found_by:
-        file, _, test_name = test.partition("::")
+        file, _, test_name = without_parameters(test).partition("::")
         assert test_name in named_in(file), f"{test} is not there"
         source = (ROOT / file).read_text(encoding="utf-8")
         assert not exclusions(source, test_name), f"{test} catches {name}, and make test does not run it"

@@ -19,7 +19,7 @@ from tests.suite.tiers import (
     unit_tests_of,
 )
 
-CAUGHT = {"tests/integration/test_a.py::test_x"}
+CAUGHT = {"tests/integration/test_a.py::test_x", "tests/integration/test_c.py::test_y[1]"}
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,8 @@ CAUGHT = {"tests/integration/test_a.py::test_x"}
         ("tests/simulation/test_coverage.py::test_x", Lane.PURE, ("nightly",), Tier.ALL),
         ("tests/integration/test_a.py::test_x[1]", Lane.SPARK, (), Tier.TEST),
         ("tests/integration/test_a.py::test_xy", Lane.SPARK, (), Tier.ALL),
+        ("tests/integration/test_c.py::test_y[1]", Lane.SPARK, (), Tier.TEST),
+        ("tests/integration/test_c.py::test_y[2]", Lane.SPARK, (), Tier.ALL),
         ("tests/integration/test_b.py::test_x", Lane.PARTS, ("smoke",), Tier.TEST),
         ("tests/integration/test_b.py::test_x", Lane.PARTS, ("integration",), Tier.ALL),
     ],
