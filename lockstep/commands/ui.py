@@ -49,10 +49,11 @@ def command(output: Output, paths: tuple[Path, ...], port: int | None, bind: str
 
     Control topic, table and log are enough; where a run's driver is on this machine, it is asked, too. Where
     the page listens and which token its readers must show is what [ui] of the first file says. It is served
-    whatever ui.enabled says, which is about the driver. A pipeline takes orders here where its own ui.control
-    says so, and its ui.token is the page's.
+    whatever ui.enabled says, which is about the driver. A pipeline that has a ui.token of its own is shown
+    only if the page asks its readers for the same one; it takes orders here where its ui.control says so.
     """
-    configs = load_all([(path, ()) for path in paths] or started_here(output), port=port, bind=bind)
+    loaded = load_all([(path, ()) for path in paths] or started_here(output), port=port, bind=bind)
+    configs = readable(loaded, output)
     ui = configs[0].ui
     token = ui.resolved_token()
     with ExitStack() as stack:
@@ -84,38 +85,52 @@ def command(output: Output, paths: tuple[Path, ...], port: int | None, bind: str
     return EXIT_WELL
 
 
+def readable(configs: Sequence[Config], output: Output) -> list[Config]:
+    """Return the pipelines that readers of the page may see; note the others.
+
+    The page asks for the first one's token. A reader who has shown that token, or none where the first has
+    none, has not shown the token of a pipeline that has another one: neither its state, nor values of its
+    records, nor its orders are theirs. Raises `ConfigError` if a token cannot be resolved.
+    """
+    token = configs[0].ui.resolved_token()
+    shown = [config for config in configs if config.ui.resolved_token() in ("", token)]
+    for config in configs:
+        if config not in shown:
+            output.note(
+                f"pipeline {one_line(config.pipeline.id)} is left out: its readers show another ui.token "
+                "than those of the first pipeline. Give both the same token, or start a page for each."
+            )
+    return shown
+
+
 def started_here(output: Output) -> list[Wanted]:
     """Of the runs that this user has started on this machine, those whose file is still theirs.
 
     Raises `ConfigError` where there are none.
     """
     found: list[Wanted] = []
-    token = ""
     for entry in run_files():
         try:
-            own = _token_of(entry)
-            if found and own != token:
-                raise ConfigError("its page wants another token than that of the first: name it with -c")
+            _check_readable(entry)
         except ConfigError as error:
             output.note(f"pipeline {one_line(entry.pipeline)} is left out: {one_line(str(error))}")
             continue
-        token = own
         found.append((Path(entry.config), entry.sets))
     if not found:
         raise ConfigError("no run of this user goes on on this machine: name a pipeline's file with -c")
     return found
 
 
-def _token_of(entry: RunFile) -> str:
-    """What readers of its page show. Raises `ConfigError` where its file cannot be read, or is another's now,
-    or secrets in it cannot be had here."""
+def _check_readable(entry: RunFile) -> None:
+    """Raise `ConfigError` where a run's file cannot be read, or is another pipeline's now, or secrets in it
+    cannot be had here."""
     if not entry.config:
         raise ConfigError("its run is of an older version, which does not say with which file it was started")
     config = load(Path(entry.config), sets=entry.sets, with_schema=False)
     if config.pipeline.id != entry.pipeline:
         raise ConfigError(f"{entry.config} is of pipeline {config.pipeline.id} now")
     resolve_kafka(config)
-    return config.ui.resolved_token()
+    config.ui.resolved_token()
 
 
 def load_all(wanted: Sequence[Wanted], *, port: int | None, bind: str | None) -> list[Config]:

@@ -195,4 +195,14 @@ BUGS = (
             "test_a_stranger_on_the_callback_port_calls_nothing_and_hears_nothing",
         ),
     ),
+    Bug(
+        "a_page_shows_pipelines_of_other_tokens",
+        "One page of several pipelines asks for the first one's token, and shows all of them.",
+        Hole.STRANGERS,
+        {"lockstep.commands.ui:readable": lambda _right: lambda configs, _output: [*configs]},
+        of(
+            "tests/unit/lockstep/config/test_ui_section.py",
+            "test_a_pipeline_is_shown_only_to_readers_who_show_its_own_token",
+        ),
+    ),
 )

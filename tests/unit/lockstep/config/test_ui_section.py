@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.commands.ui import load_all, started_here
+from lockstep.commands.ui import load_all, readable, started_here
 from lockstep.config import Config, InvalidConfiguration, from_json, from_mapping
 from lockstep.driver.rundir import run_files, write_run_file
 from lockstep.errors import ConfigError
@@ -125,6 +125,32 @@ def test_the_first_of_several_files_says_where_the_page_is(tmp_path: Path) -> No
         load_all(((first, ()), (first, ())), port=None, bind=None)
 
 
+def test_a_pipeline_is_shown_only_to_readers_who_show_its_own_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Reading a page with the token of another pipeline, or without one, would show values and state."""
+    monkeypatch.setenv("OWN", "a-token-of-sixteen-and-more")
+    monkeypatch.setenv("OTHER", "another-token-of-sixteen")
+    own = '[ui]\nshow_values = true\ntoken = "${env:OWN}"'
+    paths = {
+        "open": written(tmp_path, "open"),
+        "guarded": written(tmp_path, "guarded", own),
+        "like": written(tmp_path, "like", own),
+        "other": written(tmp_path, "other", '[ui]\ntoken = "${env:OTHER}"'),
+    }
+
+    def shown(*names: str) -> list[str]:
+        configs = load_all([(paths[name], ()) for name in names], port=None, bind=None)
+        return [config.pipeline.id for config in readable(configs, ConsoleOutput())]
+
+    assert shown("open", "guarded", "like") == ["open"]
+    noted = capsys.readouterr().out
+    assert "pipeline guarded is left out: its readers show another ui.token" in noted
+    assert "pipeline like is left out" in noted
+    assert shown("guarded", "open", "like", "other") == ["guarded", "open", "like"]
+    assert "pipeline other is left out" in capsys.readouterr().out
+
+
 def test_without_a_file_the_pipelines_that_were_started_here_are_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -154,9 +180,10 @@ def test_of_the_pipelines_that_were_started_here_none_loses_its_token_and_none_t
     elsewhere = written(tmp_path, "elsewhere", '[source.kafka]\n"sasl.password" = "${env:NOT_SET_HERE}"')
     for path in (analytics, payroll, away, elsewhere):
         write_run_file(path.stem, run="r", address="x", token="t", config=path)
-    assert started_here(ConsoleOutput()) == [(analytics, ())]
+    configs = load_all(started_here(ConsoleOutput()), port=None, bind=None)
+    assert [one.pipeline.id for one in readable(configs, ConsoleOutput())] == ["analytics"]
     said = capsys.readouterr().out
-    assert "pipeline payroll is left out: its page wants another token" in said
+    assert "pipeline payroll is left out: its readers show another ui.token" in said
     assert "pipeline away is left out" in said and "pipeline elsewhere is left out" in said
     assert SECRET not in said
 
