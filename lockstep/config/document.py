@@ -56,7 +56,9 @@ A value in `source.kafka` may be or hold `${env:NAME}` or `${file:/absolute/path
 resolved in the process that makes the Kafka client (driver, worker, or the command itself), so the
 variable must be set, or the file be there, in each of them; those of `hooks` are resolved in the driver. It
 is never written to a log, a command line or the table. A trailing line end in a file is left out. A literal
-password, key or token is refused in `--conf` and `--set`, where other users of a machine could read it.
+secret is refused in `--conf` and `--set`, where other users of a machine could read it: by its name (a
+password, key, token or signature), by its form (a password in an address, a private key), and as a hook's
+address or header.
 
 ```toml
 [source]

@@ -9,13 +9,12 @@ from urllib.parse import urlsplit
 from lockstep.config.hook_sections import HooksSection
 from lockstep.config.problems import Problem
 from lockstep.config.properties import (
-    HIDDEN,
     holds_reference,
     is_reference,
-    is_secret_name,
     refused_references,
     resolve_references,
 )
+from lockstep.config.secrets import HIDDEN, is_secret_name
 from lockstep.config.values import HIVE_NAME, web_address_problem
 from lockstep.errors import ConfigError
 from table.store.location import Location

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lockstep.config.model import Config
-from lockstep.config.properties import HIDDEN, is_secret_name, resolve_references
+from lockstep.config.properties import resolve_references
+from lockstep.config.secrets import HIDDEN, holds_secret, without_secrets
 from lockstep.errors import ConfigError
 
 
@@ -40,7 +41,8 @@ def checked_kafka(config: Config) -> dict[str, str]:
     except KafkaException as error:
         reason = error.args[0].str()
         for name, value in properties.items():
-            if value and (is_secret_name(name) or value != config.source.kafka.get(name, value)):
+            if value and (holds_secret(name, value) or value != config.source.kafka.get(name, value)):
                 reason = reason.replace(value, HIDDEN)
+        reason = without_secrets(reason)
         raise ConfigError(f"source.kafka: librdkafka refuses the properties: {reason}") from None
     return properties

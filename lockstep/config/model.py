@@ -11,9 +11,9 @@ from pydantic import Field
 from lockstep.config.hook_sections import HooksSection
 from lockstep.config.hooks import redacted_hooks
 from lockstep.config.partition_section import PartitionSection
-from lockstep.config.properties import redact
 from lockstep.config.record_section import RecordSection
 from lockstep.config.registry_section import RegistrySection, registry_settings, schema_text
+from lockstep.config.secrets import redact
 from lockstep.config.sections import (
     DEAD_LETTER_SUFFIX,
     ControlSection,

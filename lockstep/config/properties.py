@@ -1,4 +1,4 @@
-"""The free properties of the configuration: which ones Lockstep owns, which are secrets, how secrets resolve.
+"""The free properties of the configuration: which ones Lockstep owns, and how references to secrets resolve.
 
 `source.kafka` holds librdkafka's properties (its CONFIGURATION.md), `table.hudi` holds `hoodie.*`, of which
 `table.hudi.properties` knows what the write client obeys.
@@ -16,14 +16,7 @@ from table.errors import Refused
 from table.hudi import properties as hudi
 
 SECRET_FILE_BYTES_MAX = 65_536
-HIDDEN = "***"
 
-_SECRET_NAME = re.compile(
-    r"passw(or)?d|passphrase|secret|credential|(^|[._-])key[._-]pem$|(^|[._-])(api|access|account)[._-]?key"
-    r"|jaas|oauthbearer\.(config|extensions)|(^|[._-])token$|(^|[._-])custom[._-]headers$"
-    r"|(^|[._-])authorization$|(^|[._-])cookie$",
-    re.IGNORECASE,
-)
 _REFERENCE = re.compile(r"\$\{([^:{}]*):([^{}]*)\}")
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -82,11 +75,6 @@ def refused_hudi_properties(properties: Mapping[str, str], mode: str) -> Iterato
             yield name, str(error).removeprefix(f"table.hudi: {name} ")
 
 
-def is_secret_name(name: str) -> bool:
-    """Whether a property of this name holds something that must not be shown."""
-    return _SECRET_NAME.search(name) is not None
-
-
 def holds_reference(value: str) -> bool:
     """Whether a reference is in it, whatever is around it."""
     return _REFERENCE.search(value) is not None
@@ -95,14 +83,6 @@ def holds_reference(value: str) -> bool:
 def is_reference(value: str) -> bool:
     """Whether the value is one whole reference and nothing else."""
     return _REFERENCE.fullmatch(value) is not None
-
-
-def redact(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties for showing: references stay as they are, literal secrets do not."""
-    return {
-        name: HIDDEN if is_secret_name(name) and not is_reference(value) else value
-        for name, value in properties.items()
-    }
 
 
 def resolve_references(

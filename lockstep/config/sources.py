@@ -17,7 +17,8 @@ from typing import Any, get_origin
 
 from lockstep.config.model import SECTIONS
 from lockstep.config.problems import Problem, nearest
-from lockstep.config.properties import is_reference, is_secret_name
+from lockstep.config.properties import holds_reference, is_reference
+from lockstep.config.secrets import holds_secret
 from lockstep.errors import ConfigError
 
 FILE_BYTES_MAX = 1_048_576
@@ -56,6 +57,11 @@ KINDS: Mapping[str, Any] = {
     for name, field in model.model_fields.items()
 }
 """Setting -> the Python type that its value has: `dict` for properties, `tuple` for lists."""
+
+_HEADERS = "hooks.webhook_headers"
+_ADDRESSES = frozenset({"hooks.webhook", "hooks.openlineage"})
+"""Addresses whose path and query let anybody post there."""
+_HOST_ALONE = re.compile(r"(?:file:.*|https?://[^/?#@]*)[/?#]*", re.IGNORECASE | re.DOTALL)
 
 PROPERTY_TABLES = tuple(setting for setting, kind in KINDS.items() if kind is dict)
 """Settings whose keys are free: `source.kafka`, `table.hudi`."""
@@ -135,26 +141,47 @@ class SettingsLayers:
         if setting not in KINDS:
             self._put_property(setting, value, given)
             return
+        if not given.secret_allowed and _is_secret_setting(setting, value):
+            self._refuse_secret(setting, given, 'write "${env:NAME}" or "${file:/path}" instead')
+            return
         section, _, name = setting.partition(".")
         self.values.setdefault(section, {})[name] = value
         self.origins[setting] = given
 
+    def _refuse_secret(self, setting: str, given: Given, instead: str) -> None:
+        sentence = (
+            f"a secret, given on a command line, where other users of the machine can read it: {instead}"
+        )
+        self.problems.append(Problem(settings=(setting,), sentence=sentence, where=given.where))
+
     def _put_property(self, setting: str, value: object, given: Given) -> None:
         section, table, name = setting.split(".", 2)
-        literal = not (isinstance(value, str) and is_reference(value)) and table != "columns"
-        if literal and not given.secret_allowed and is_secret_name(name):
+        if not given.secret_allowed and _is_secret_property(f"{section}.{table}", name, value):
             instead = 'write "${env:NAME}" or "${file:/path}" instead'
             if table == "hudi":  # Hudi knows no references
                 instead = "write it into the pipeline's file, which only its user may read"
-            sentence = (
-                f"a secret, given on a command line, where other users of the machine can read it: {instead}"
-            )
-            self.problems.append(Problem(settings=(setting,), sentence=sentence, where=given.where))
+            self._refuse_secret(setting, given, instead)
             return
         properties = self.values.setdefault(section, {}).setdefault(table, {})
         if isinstance(properties, dict):
             properties[name] = value
             self.origins[setting] = given
+
+
+def _is_secret_setting(setting: str, value: object) -> bool:
+    """Return whether a setting that is no table of properties holds a secret in clear text."""
+    texts = [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
+    if setting in _ADDRESSES and any(not (is_reference(one) or _HOST_ALONE.fullmatch(one)) for one in texts):
+        return True
+    return any(holds_secret("", one) for one in texts)
+
+
+def _is_secret_property(table: str, name: str, value: object) -> bool:
+    """Return whether a property holds a secret in clear text: each header of a webhook may."""
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    if table == _HEADERS:
+        return not holds_reference(text)
+    return table != "record.columns" and holds_secret(name, text)
 
 
 def read_file(path: Path) -> Iterator[Given]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from control_topic.logs import JSON, TEXT
 from lockstep.config import Config
-from lockstep.config.properties import is_secret_name
+from lockstep.config.secrets import holds_secret
 from lockstep.config.sources import CONF_PREFIX
 from lockstep.errors import ConfigError
 from lockstep.launch.jvm import LATE_C2
@@ -51,7 +51,7 @@ ARENAS = {"MALLOC_ARENA_MAX": "4"}
 UTF_8_LOCALE = "C.UTF-8"
 """The C library's own locale with UTF-8: no package is needed for it."""
 
-JVM_PROPERTY = re.compile(r"-D([^\s=]+)=")
+JVM_PROPERTY = re.compile(r"-D([^\s=]+)=(\S*)")
 COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -233,8 +233,8 @@ def _refuse_secrets(conf: Mapping[str, str]) -> None:
     for name, value in conf.items():
         if name.startswith(CONF_PREFIX):  # checked when the configuration was loaded
             continue
-        option = next((option for option in JVM_PROPERTY.findall(value) if is_secret_name(option)), "")
-        if option or (value and is_secret_name(name)):
+        option = next((one for one, given in JVM_PROPERTY.findall(value) if holds_secret(one, given)), "")
+        if option or holds_secret(name, value):
             place = f"{name}: -D{option} is" if option else f"{name}:"
             raise ConfigError(
                 f"--conf {place} a secret, given on a command line, where other users of the machine can "

@@ -12,16 +12,14 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeAlias
 
+from lockstep.config import secrets
 from lockstep.config.problems import VALUE_CHARACTERS_MAX
-from lockstep.config.properties import HIDDEN, is_secret_name
+from lockstep.config.secrets import holds_secret, without_secrets
 
 NOT_GIVEN = "(not given)"
 PROPERTY_TABLES = ("source.kafka", "table.hudi", "record.columns")
 """Settings that hold names of others."""
 
-_MORE_SECRETS = re.compile(r"user\.info|customer\.key|license|private[._-]?key", re.IGNORECASE)
-_USER_IN_ADDRESS = re.compile(r"://[^/@\s]+@")
-_SECRET_WITHIN = re.compile(r"((?:passw(?:or)?d|secret|token)\s*=\s*)(\"[^\"]*\"|[^\s;,]+)", re.IGNORECASE)
 _THEIR_REFERENCE = re.compile(r"\$\{[^{}]*\}")
 _ENVIRONMENT = re.compile(r"\$\{env:[A-Za-z_][A-Za-z0-9_]*\}")
 
@@ -60,6 +58,8 @@ class Sheet:
     """`given`: their properties, as they were read. Settings are gathered by our names."""
 
     given: Mapping[str, str]
+    default_fs: str = ""
+    """Hadoop's default file system; empty: unknown."""
     settings: dict[str, object] = field(default_factory=dict)
     lines: list[Line] = field(default_factory=list)
     open: dict[str, str] = field(default_factory=dict)
@@ -108,8 +108,15 @@ class Sheet:
 
     def must(self, setting: str, what: str) -> None:
         """Only somebody else can say this setting, unless something has."""
-        if setting not in self.settings:
+        if not self.says(setting):
             self.open.setdefault(setting, without_secrets(what))
+
+    def says(self, setting: str) -> bool:
+        """Return whether a setting, or a property in a table of them, has a value."""
+        table = next((one for one in PROPERTY_TABLES if setting.startswith(f"{one}.")), "")
+        properties = self.settings.get(table, {})
+        inner = setting.removeprefix(f"{table}.")
+        return setting in self.settings or (isinstance(properties, Mapping) and inner in properties)
 
     def note(self, sentence: str) -> None:
         """Said once, however often."""
@@ -164,7 +171,7 @@ class Sheet:
             if name not in self.said:
                 why = "no property that is known here: nothing was made of it"
                 self._add(Line(name=name, value=self.shown(name), verdict=Verdict.UNKNOWN, why=why))
-        self.open = {setting: what for setting, what in self.open.items() if setting not in self.settings}
+        self.open = {setting: what for setting, what in self.open.items() if not self.says(setting)}
 
     def shown(self, name: str) -> str:
         """Their value as it may be shown."""
@@ -175,8 +182,9 @@ class Sheet:
     ) -> None:
         value = self.get(name) if ours and value is None else value
         free = setting.startswith(PROPERTY_TABLES)  # our own settings say by their kind what is a secret
-        told = shown(setting if free else "", _spelled(value)) if setting and ours else ""
-        if told == HIDDEN:
+        spelled, setting_name = _spelled(value), setting if free else ""
+        told = shown(setting_name, spelled) if setting and ours else ""
+        if setting and ours and holds_secret(setting_name, spelled):
             self.must(setting, f"what {name} holds, which may be a secret: write it in by hand")
             why = "it may hold a secret, which is not copied"
             verdict, setting, told = Verdict.NO_EQUAL, "", ""
@@ -191,24 +199,10 @@ class Sheet:
         self.lines.append(replace(line, why=without_secrets(line.why)))
 
 
-def is_secret(name: str) -> bool:
-    """Whether a property of this name, of anybody's, holds something that must not be shown."""
-    return is_secret_name(name) or _MORE_SECRETS.search(name) is not None
-
-
 def shown(name: str, value: str) -> str:
-    """A value as it may be shown: references are, secrets are not, nor what may hold one."""
-    bare = value.strip()
-    if _THEIR_REFERENCE.fullmatch(bare):
-        return bare
-    if bare and (is_secret(name) or _USER_IN_ADDRESS.search(bare) or _SECRET_WITHIN.search(bare)):
-        return HIDDEN
+    """A value as it may be shown: references are, secrets are not, and no more than a line of it."""
+    bare = secrets.shown(name, value.strip())
     return bare if len(bare) <= VALUE_CHARACTERS_MAX else f"{bare[:VALUE_CHARACTERS_MAX]}…"
-
-
-def without_secrets(text: str) -> str:
-    """Whoever is named in an address, or behind `password=`, is not."""
-    return _SECRET_WITHIN.sub(rf"\1{HIDDEN}", _USER_IN_ADDRESS.sub(f"://{HIDDEN}@", text))
 
 
 def _spelled(value: object) -> str:

@@ -20,7 +20,8 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from lockstep.config import Config
 from lockstep.config.hooks import host_of
-from lockstep.config.properties import HIDDEN, is_secret_name, resolve_references
+from lockstep.config.properties import resolve_references
+from lockstep.config.secrets import HIDDEN, is_secret_name, secrets_within, shown, without_secrets
 from lockstep.config.sources import flatten
 from lockstep.errors import ConfigError
 from lockstep.support.spelled import BASE64_MIN, hexadecimal, sought, without
@@ -34,14 +35,8 @@ ENVIRONMENT_MIN = 8
 HEADERS = "hooks.webhook_headers."
 ADDRESSES = frozenset({"hooks.webhook", "hooks.openlineage"})
 """What is behind their hosts is as good as a password."""
-NO_SECRETS = frozenset({"storage.credentials"})
-"""Named like one, and none: it says of what kind they are."""
 
 _REFERENCE = re.compile(r"\$\{[^{}]*\}")
-_ADDRESS = re.compile(r"(://)[^\s/@:\"']{0,200}:([^\s/@\"']{1,200})@")
-_BARE = re.compile(r"(https?://)([^\s/@:\"']{1,200})@", re.IGNORECASE)
-"""A token alone. Of a store's address it may be a container: `abfss://container@account`."""
-_PART = re.compile(r"(?:pass\w*|secret\w*|token\w*|\w*key)\s*[=:]\s*[\"']?([^\"'\s;,&]+)", re.IGNORECASE)
 _USER = re.compile(r"(^|[._-])user(name)?$", re.IGNORECASE)
 
 
@@ -70,16 +65,14 @@ def secrets_of(config: Config, environment: Mapping[str, str], *, more: Iterable
             problems.append(str(error))
             continue
         header = name.startswith(HEADERS)
-        hidden = header or (name not in NO_SECRETS and is_secret_name(name))
+        hidden = header or is_secret_name(name)
         if name in ADDRESSES:
             found |= set(_behind_the_host(whole))
         if header:
             found |= {word for word in whole.split() if len(word) >= ENVIRONMENT_MIN}  # without its "Bearer"
         if hidden or parts:
             found |= {whole, *parts} if hidden or references == [value] else set(parts)
-        found |= {unquote(match[2]) for one in (_ADDRESS, _BARE) for match in one.finditer(whole)}
-        if hidden:
-            found |= set(_PART.findall(whole))
+        found |= {unquote(one) for one in secrets_within(whole)}
         if _USER.search(name):
             users.add(whole)
     found |= set(_tickets(config, environment))
@@ -127,9 +120,7 @@ def redacted(config: Config) -> dict[str, Any]:
 def _hidden(value: Any, name: str) -> Any:
     if isinstance(value, dict):
         return {key: _hidden(inner, f"{name}.{key}") for key, inner in value.items()}
-    if name not in NO_SECRETS and is_secret_name(name) and isinstance(value, str) and value:
-        return value if _REFERENCE.fullmatch(value) else HIDDEN
-    return value
+    return shown(name, value) if isinstance(value, str) else value
 
 
 def _leaves(mapping: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -160,8 +151,7 @@ class Redactor:
             text = text.replace(secret, HIDDEN)
         if self._short is not None:
             text = self._short.sub(HIDDEN, text)
-        text = _ADDRESS.sub(rf"\1{HIDDEN}:{HIDDEN}@", text)
-        return _BARE.sub(rf"\1{HIDDEN}@", text)
+        return without_secrets(text)
 
 
 def _longest_first(text: str) -> tuple[int, str]:

@@ -16,6 +16,7 @@ class Hole(StrEnum):
     SHORT = "What the JVM did not say to its end is taken for all that there is."
     UNDER_HANDS = "Files are taken away under a worker's hands, and others are blamed."
     STRANGERS = "Whoever may write to the control topic, or reaches a port of the driver, is heard out."
+    SECRETS = "A secret is shown, or taken where other users of the machine can read it."
     REJECTS = "Rejects break the memory cap, or stand in the way of all that comes after them."
     LETTERS = "A dead letter that goes back does so twice, or what is in it is shown to whoever looks."
     STANDSTILL = "A run stands still, and nobody says so or ends it."

@@ -18,7 +18,8 @@ from lockstep.config import Config, InvalidConfiguration, from_json, from_mappin
 from lockstep.config.document import DOCUMENT, generate
 from lockstep.config.kafka import checked_kafka
 from lockstep.config.model import SECTIONS
-from lockstep.config.properties import KAFKA_OWNED, is_secret_name
+from lockstep.config.properties import KAFKA_OWNED
+from lockstep.config.secrets import is_secret_name
 from lockstep.errors import EXIT_USAGE, ConfigError
 from participant.source.fetcher import fetch_settings
 from participant.source.letter_senders import producer_settings
