@@ -8,9 +8,11 @@ from pathlib import Path
 import click
 
 from lockstep.commands.options import PATH, standard_options
+from lockstep.config.sources import flatten
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, ConfigError
 from lockstep.migrate.adopt import adopt
 from lockstep.migrate.connect import with_worker
+from lockstep.migrate.default_file_system import default_file_system
 from lockstep.migrate.given import read_given, read_options
 from lockstep.migrate.kinds import KINDS, recognised
 from lockstep.migrate.report import Report
@@ -21,7 +23,11 @@ from lockstep.output import Output
 
 @click.command("migrate", context_settings={"ignore_unknown_options": False})
 @click.option(
-    "--from", "source", type=PATH, required=True, help="Their file: a connector's JSON, or properties."
+    "--from",
+    "source",
+    type=PATH,
+    required=True,
+    help="Their file: a connector's JSON, Strimzi's YAML, or properties.",
 )
 @click.option("--worker", type=PATH, help="The Connect worker's properties: brokers, converters, security.")
 @click.option("--kind", type=click.Choice(list(KINDS)), help="What it is of, where it does not say so.")
@@ -107,7 +113,7 @@ def translated(
     """Raises `ConfigError` where it cannot be read, or nobody knows whose it is."""
     given, left = their_properties(source, worker, options)
     known = KINDS[recognised(given, kind or "")]
-    sheet = Sheet(given)
+    sheet = Sheet(given, default_fs=default_file_system(given, os.environ))
     known.translate(sheet)
     if left:
         sheet.note(
@@ -119,7 +125,8 @@ def translated(
     for one in problems:  # what nobody has said: known by the file's own check
         if one.sentence.startswith("missing"):
             sheet.open.setdefault(one.settings[0], one.sentence.removeprefix("missing; "))
-    said = {f"{section}.{name}" for section, values in made.items() for name in values}
+    said = {f"{section}.{name}" for section, values in made.items() for name, _ in flatten(values)}
+    said |= {f"{section}.{name}" for section, values in made.items() for name in values}
     missing = {name: what for name, what in sheet.open.items() if name not in said}
     if "record.schema" in missing:
         missing["record.schema"] = f"{missing['record.schema']}; lockstep infer -c … looks at records of JSON"

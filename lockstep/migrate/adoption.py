@@ -38,6 +38,8 @@ class Theirs:
     """Why theirs seems to run still; empty where it does not."""
     notes: Sequence[str] = ()
     """What was looked at, and what may be twice, or missing; a sentence each."""
+    begins_at_earliest: bool = False
+    """Whether theirs starts a source partition without an offset at its log's start, whatever is set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +149,7 @@ def plan_adoption(
     reason: str,
 ) -> AdoptionPlan:
     """Each source partition where theirs would go on; where it has none, where ours would begin."""
+    starting = "earliest" if theirs.begins_at_earliest else starting
     rows = tuple(_row(one, theirs.offsets.get(one), view, on_data_loss, starting) for one in view.partitions)
     offsets = {row.partition: row.after for row in rows}
     state = genesis(pipeline, offsets, view, operator=operator, reason=reason)

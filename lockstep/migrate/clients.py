@@ -14,13 +14,35 @@ from lockstep.migrate.sheet import Sheet
 Rename = Callable[[str], str]
 
 SAME_NAME = (
-    *("security.protocol", "sasl.mechanism", "sasl.kerberos.service.name", "client.id", "client.rack"),
-    *("fetch.min.bytes", "fetch.max.bytes", "max.partition.fetch.bytes", "session.timeout.ms"),
-    *("heartbeat.interval.ms", "max.poll.interval.ms", "metadata.max.age.ms", "reconnect.backoff.ms"),
-    *("reconnect.backoff.max.ms", "retry.backoff.ms", "retry.backoff.max.ms", "check.crcs"),
-    *("ssl.cipher.suites", "connections.max.idle.ms", "client.dns.lookup", "sasl.oauthbearer.scope"),
-    *("sasl.oauthbearer.token.endpoint.url", "socket.connection.setup.timeout.ms", "enable.metrics.push"),
+    *("security.protocol", "sasl.kerberos.service.name", "client.id", "client.rack", "check.crcs"),
+    *("sasl.oauthbearer.scope", "sasl.oauthbearer.token.endpoint.url", "enable.metrics.push"),
 )
+RANGES: Mapping[str, tuple[int, int]] = {
+    "fetch.min.bytes": (1, 100_000_000),
+    "fetch.wait.max.ms": (0, 300_000),
+    "session.timeout.ms": (1, 3_600_000),
+    "heartbeat.interval.ms": (1, 3_600_000),
+    "max.poll.interval.ms": (1, 86_400_000),
+    "metadata.max.age.ms": (1, 86_400_000),
+    "reconnect.backoff.ms": (0, 3_600_000),
+    "reconnect.backoff.max.ms": (0, 3_600_000),
+    "retry.backoff.ms": (1, 300_000),
+    "retry.backoff.max.ms": (1, 300_000),
+    "connections.max.idle.ms": (0, 2_147_483_647),
+    "socket.connection.setup.timeout.ms": (1_000, 2_147_483_647),
+    "socket.timeout.ms": (10, 300_000),
+    "socket.send.buffer.bytes": (0, 100_000_000),
+    "socket.receive.buffer.bytes": (0, 100_000_000),
+}
+"""librdkafka's numbers, by its names, and the smallest and greatest that it takes: its CONFIGURATION.md."""
+UNLIMITED: Mapping[str, str] = {
+    "connections.max.idle.ms": "0",
+    "socket.send.buffer.bytes": "0",
+    "socket.receive.buffer.bytes": "0",
+}
+"""What librdkafka has for the Java client's -1: no limit, or the system's own."""
+MECHANISMS = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"})
+LOOKUPS = frozenset({"use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"})
 RENAMED: Mapping[str, str] = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "request.timeout.ms": "socket.timeout.ms",
@@ -30,6 +52,9 @@ RENAMED: Mapping[str, str] = {
 _NOT_HERE = "of the Java client's own working"
 NO_EQUAL: Mapping[str, str] = {
     "max.poll.records": "records are taken in batches of bytes: memory.per_worker bounds them",
+    "fetch.max.bytes": "memory.per_worker says how much is fetched",
+    "max.partition.fetch.bytes": "memory.per_worker says how much is fetched",
+    "ssl.cipher.suites": "OpenSSL has other names for them: set source.kafka.ssl.cipher.suites with those",
     "default.api.timeout.ms": "every question has a deadline of its own",
     "auto.commit.interval.ms": KAFKA_OWNED["enable.auto.commit"],
     "interceptor.classes": "no Java class is loaded",
@@ -60,13 +85,21 @@ NO_EQUAL: Mapping[str, str] = {
     "sasl.kerberos.min.time.before.relogin": "librdkafka has one of its own, with another meaning",
 }
 
-_JAAS = re.compile(r"(\w+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;]+))")
+_JAAS = re.compile(r"([\w.]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;]+))")
+_STRIMZI = {
+    "oauth.client.id": "clientId",
+    "oauth.client.secret": "clientSecret",
+    "oauth.token.endpoint.uri": "endpoint",
+    "oauth.scope": "scope",
+}
+_OAUTH = frozenset({"clientId", "clientSecret", "endpoint", "scope"})
+_EXTENSION = "extension_"
+_LOOKUP = "client.dns.lookup"
 _STORES = "librdkafka reads PEM or PKCS#12"
 
 
 def translate_client(sheet: Sheet, name: str, bare: str) -> bool:
     """Say what becomes of a consumer's property, `bare` by Kafka's own name. False where it is unknown."""
-    value = sheet.get(name)
     own = _OWN.get(bare)
     if own is not None:
         own(sheet, name)
@@ -74,8 +107,8 @@ def translate_client(sheet: Sheet, name: str, bare: str) -> bool:
         sheet.none(name, KAFKA_OWNED[bare])
     elif bare in SAME_NAME:
         sheet.same(name, f"source.kafka.{bare}")
-    elif bare in RENAMED:
-        sheet.same(name, f"source.kafka.{RENAMED[bare]}", value, "librdkafka's name for it")
+    elif RENAMED.get(bare, bare) in RANGES:
+        _number(sheet, name, RENAMED.get(bare, bare), "librdkafka's name for it" * (bare in RENAMED))
     elif why := NO_EQUAL.get(bare) or next(
         (why for one, why in NO_EQUAL.items() if one.endswith("*") and bare.startswith(one[:-1])), ""
     ):
@@ -115,10 +148,52 @@ def _identification(sheet: Sheet, name: str) -> None:
     sheet.same(name, "source.kafka.ssl.endpoint.identification.algorithm", value)
 
 
+def _number(sheet: Sheet, name: str, ours: str, why: str) -> None:
+    """Take over a number, within what librdkafka takes."""
+    value = int(sheet.get(name))
+    low, high = RANGES[ours]
+    if value == -1 and ours in UNLIMITED:
+        sheet.same(name, f"source.kafka.{ours}", UNLIMITED[ours], "librdkafka's way to say no limit")
+    elif low <= value <= high:
+        sheet.same(name, f"source.kafka.{ours}", str(value), why)
+    else:
+        nearest = str(min(max(value, low), high))
+        sheet.differs(name, f"source.kafka.{ours}", nearest, f"librdkafka takes {low:,} to {high:,}")
+
+
+def _lookup(sheet: Sheet, name: str) -> None:
+    if sheet.get(name) in LOOKUPS:
+        sheet.same(name, f"source.kafka.{_LOOKUP}")
+    else:
+        sheet.none(name, "librdkafka tries all addresses of a name, which is use_all_dns_ips")
+
+
+def _mechanism(sheet: Sheet, name: str) -> None:
+    """Take over a mechanism that the Python client has."""
+    value = sheet.get(name).upper()
+    if value in MECHANISMS:
+        sheet.same(name, "source.kafka.sasl.mechanism", value)
+        return
+    if value == "GSSAPI":
+        sheet.same(name, "source.kafka.sasl.mechanism", value, (
+            "confluent-kafka's wheel has no Kerberos: install it from its source"))  # fmt: skip
+        return
+    others = (
+        "SCRAM-SHA-512 or SCRAM-SHA-256, OAUTHBEARER, PLAIN; or security.protocol = SSL with a certificate"
+    )
+    sheet.must("source.kafka.sasl.mechanism", f"one that librdkafka has instead of {value}: {others}")
+    sheet.none(name, f"librdkafka has no mechanism {value}")
+
+
 def _jaas(sheet: Sheet, name: str) -> None:
-    """User and password of PLAIN and SCRAM; of OAuth the client's; of Kerberos where its key is."""
+    """User and password of PLAIN and SCRAM; of OAuth the client's; of Kerberos where its key is.
+
+    Source of the options: Kafka's OAuthBearerLoginModule and Krb5LoginModule; Strimzi's OAuth library, whose
+    names begin with `oauth.`.
+    """
     value = sheet.get(name)
     found = {key: quoted or single or bare for key, quoted, single, bare in _JAAS.findall(value)}
+    found = {_STRIMZI.get(key, key): option for key, option in found.items()}
     if "username" in found or "password" in found:
         if found.get("username"):
             sheet.put("source.kafka.sasl.username", found["username"])
@@ -127,19 +202,39 @@ def _jaas(sheet: Sheet, name: str) -> None:
         sheet.differs(name, "source.kafka.sasl.username", found.get("username") or None,
                       f"librdkafka has no JAAS, but properties: sasl.password = {reference}")  # fmt: skip
     elif "clientId" in found or "clientSecret" in found:
-        sheet.put("source.kafka.sasl.oauthbearer.method", "oidc")
-        reference = sheet.reference(name, found.get("clientSecret", ""), "KAFKA_CLIENT_SECRET")
-        sheet.put("source.kafka.sasl.oauthbearer.client.secret", reference)
-        sheet.differs(name, "source.kafka.sasl.oauthbearer.client.id", found.get("clientId") or None,
-                      f"librdkafka has no JAAS: sasl.oauthbearer.client.secret = {reference}")  # fmt: skip
+        _oauth(sheet, name, found)
     elif "keyTab" in found:
         if found.get("principal"):
             sheet.put("source.kafka.sasl.kerberos.principal", found["principal"])
         sheet.differs(name, "source.kafka.sasl.kerberos.keytab", found["keyTab"],
                       "librdkafka has no JAAS: keytab and principal are properties")  # fmt: skip
+    elif "IAMLoginModule" in value:
+        sheet.none(name, "librdkafka has no mechanism AWS_MSK_IAM")
     else:
         sheet.must("source.kafka.sasl.username", f"who we are, which {name} says in a way that is not read")
         sheet.none(name, "librdkafka has no JAAS: say sasl.username and sasl.password in source.kafka")
+
+
+def _oauth(sheet: Sheet, name: str, found: Mapping[str, str]) -> None:
+    """Take over OAuth's client credentials, with scope and extensions."""
+    sheet.put("source.kafka.sasl.oauthbearer.method", "oidc")
+    reference = sheet.reference(name, found.get("clientSecret", ""), "KAFKA_CLIENT_SECRET")
+    sheet.put("source.kafka.sasl.oauthbearer.client.secret", reference)
+    if found.get("scope"):
+        sheet.put("source.kafka.sasl.oauthbearer.scope", found["scope"])
+    if found.get("endpoint"):
+        sheet.put("source.kafka.sasl.oauthbearer.token.endpoint.url", found["endpoint"])
+    else:
+        sheet.must("source.kafka.sasl.oauthbearer.token.endpoint.url", "where tokens are fetched")
+    extensions = [
+        f"{key.removeprefix(_EXTENSION)}={one}" for key, one in found.items() if key.startswith(_EXTENSION)
+    ]
+    if extensions:
+        sheet.put("source.kafka.sasl.oauthbearer.extensions", ",".join(extensions))
+    left = sorted(found.keys() - _OAUTH - {key for key in found if key.startswith(_EXTENSION)})
+    more = f"; not taken over: {', '.join(left)}" if left else ""
+    sheet.differs(name, "source.kafka.sasl.oauthbearer.client.id", found.get("clientId") or None,
+                  f"librdkafka has no JAAS: sasl.oauthbearer.client.secret = {reference}{more}")  # fmt: skip
 
 
 def _truststore(sheet: Sheet, name: str) -> None:
@@ -169,6 +264,8 @@ _OWN: Mapping[str, Callable[[Sheet, str], None]] = {
     "group.id": _group,
     "ssl.endpoint.identification.algorithm": _identification,
     "sasl.jaas.config": _jaas,
+    "sasl.mechanism": _mechanism,
+    _LOOKUP: _lookup,
     "ssl.truststore.location": _truststore,
     "ssl.truststore.type": lambda sheet, name: sheet.none(name, f"{_STORES}, and sees which"),
     "ssl.truststore.password": lambda sheet, name: sheet.none(name, "certificates in PEM have no password"),
@@ -191,5 +288,5 @@ _OWN: Mapping[str, Callable[[Sheet, str], None]] = {
     ),
 }
 
-KNOWN = frozenset({*SAME_NAME, *RENAMED, *NO_EQUAL, *_OWN, *KAFKA_OWNED})
+KNOWN = frozenset({*SAME_NAME, *RANGES, *RENAMED, *NO_EQUAL, *_OWN, *KAFKA_OWNED})
 """Names of a Java consumer that mean something here."""

@@ -23,6 +23,8 @@ CONVERTERS: Mapping[str, str] = {
     "io.confluent.connect.replicator.util.ByteArrayConverter": "bytes",
 }
 """Class -> a name in `participant.records.kinds.FORMATS`."""
+GLUE = "com.amazonaws.services.schemaregistry."
+"""Of the classes of AWS Glue's registry, whose frame before a value is another one than Confluent's."""
 FROM_A_REGISTRY = ("avro", "protobuf", "json_schema")
 TEXT_COLUMN = {"string": "value STRING", "bytes": "value BINARY"}
 
@@ -89,9 +91,12 @@ def _kind(sheet: Sheet, of: str, setting: str, string_is_json: bool) -> str:
         return ""
     kind = CONVERTERS.get(given, "")
     if not kind:
+        why = "no converter that is known here"
+        if given.startswith(GLUE):
+            why = "of AWS Glue's registry, whose values begin with a version and a UUID: they are not read"
         if setting == "record.format":
-            sheet.must(setting, f"what values are: {given} is no converter that is known here")
-        sheet.none(of, "no converter that is known here")
+            sheet.must(setting, f"what values are: {given} is {why}")
+        sheet.none(of, why)
         return ""
     if kind == "string" and string_is_json:
         sheet.differs(of, setting, "json", "their sink reads the text as JSON; here the format does")

@@ -1,14 +1,16 @@
-"""What a file of theirs holds: properties, or a connector as Kafka Connect's REST interface takes it."""
+"""Properties in a file of another sink: Java's, JSON of Kafka Connect's REST interface, or Strimzi's YAML."""
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import javaproperties
+import yaml
 
 from lockstep.errors import ConfigError
 
@@ -35,15 +37,49 @@ def read_given(path: Path) -> dict[str, str]:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text: save it as UTF-8") from error
     try:
-        given = _json(text) if text.lstrip().startswith(("{", "[")) else javaproperties.loads(text)
-    except (ValueError, RecursionError) as error:
+        given = _read(text, path.suffix)
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
         said = str(error).partition("\n")[0] if not isinstance(error, RecursionError) else "nested too deeply"
-        raise ConfigError(f"{path} holds neither properties nor a connector in JSON: {said}") from None
+        raise ConfigError(
+            f"{path} holds neither properties, nor a connector in JSON, nor one of Strimzi's in YAML: {said}"
+        ) from None
     if not given:
         raise ConfigError(f"{path} holds no property: name the file of a connector, or of HoodieStreamer")
     if len(given) > PROPERTIES_MAX:
         raise ConfigError(f"{path} holds {len(given):,} properties, at most {PROPERTIES_MAX:,} are read")
     return given
+
+
+def _read(text: str, suffix: str) -> dict[str, str]:
+    if text.lstrip().startswith(("{", "[")):
+        return _json(text)
+    if suffix in (".yaml", ".yml") or re.search(r"^apiVersion:", text, re.MULTILINE):
+        return _strimzi(text)
+    return javaproperties.loads(text)
+
+
+def _strimzi(text: str) -> dict[str, str]:
+    """Return the properties of Strimzi's resources: a KafkaConnector, or a KafkaConnect as the worker's.
+
+    Source: Strimzi's API reference, KafkaConnectorSpec and KafkaConnectSpec.
+    """
+    documents = yaml.load_all(text, Loader=yaml.BaseLoader)  # each scalar as it is written, and no objects
+    resources = [one for one in documents if isinstance(one, Mapping)]
+    known = [one for one in resources if one.get("kind") in ("KafkaConnector", "KafkaConnect")]
+    if len(known) != 1:
+        raise ValueError(f"it holds {len(known)} resources of kind KafkaConnector or KafkaConnect: keep one")
+    (resource,) = known
+    spec = resource.get("spec")
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("config", {}), Mapping):
+        raise ValueError("its spec, or spec.config, is no mapping")
+    given = _flat(spec.get("config", {}))
+    if resource["kind"] == "KafkaConnect":
+        own = {"bootstrap.servers": spec.get("bootstrapServers")}
+    else:
+        metadata = resource.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, Mapping) else None
+        own = {"name": name, "connector.class": spec.get("class"), "tasks.max": spec.get("tasksMax")}
+    return {**{key: str(value) for key, value in own.items() if value is not None}, **given}
 
 
 def _json(text: str) -> dict[str, str]:

@@ -35,12 +35,30 @@ _SYNC = (
 )
 
 
-def location(text: str) -> str:
-    """`table.path`: with a scheme, and `s3a` for S3."""
-    text = text.rstrip("/")
+_WITHOUT_HOST = re.compile(r"hdfs:///*(/[^/].*)")
+
+
+def location(text: str, default_fs: str = "") -> str:
+    """Return a path of theirs as `table.path` has it, with a scheme; empty if its file system is unknown.
+
+    A path without a scheme, or with one and without a host, is where Hadoop's default file system is: on a
+    cluster that is HDFS, and never this machine's disk.
+    """
+    text = text.strip().rstrip("/")
     if text.startswith("/"):
-        return f"file://{text}"
+        return f"{default_fs}{text}" if default_fs else ""
+    if match := _WITHOUT_HOST.fullmatch(text):
+        return f"{default_fs}{match[1]}" if default_fs.startswith("hdfs://") else ""
     return re.sub(r"^s3n?://", "s3a://", text)
+
+
+def unknown_location(text: str) -> str:
+    """Return what to say of a path whose file system is not known."""
+    path = text.strip().partition("://")[2] or text.strip()
+    return (
+        f"where {text.strip()} is: fs.defaultFS in Hadoop's core-site.xml says it, such as "
+        f"hdfs://NAMENODE:8020{path}, or file://{path}; HADOOP_CONF_DIR, set for this command, finds it"
+    )
 
 
 def fields(text: str) -> list[str]:
@@ -168,9 +186,13 @@ def _others(sheet: Sheet, names: tuple[str, ...], taken: str) -> None:
 def set_table(sheet: Sheet, name: str, path_name: str, *, why_not: str) -> None:
     """`table.name`, and `table.path`: theirs where the table may go on, else one of its own beside it."""
     sheet.put("table.name", table_name(name))
-    path = location(sheet.get(path_name))
+    path = location(sheet.get(path_name), sheet.default_fs)
     if not path or "${" in path:
-        sheet.must("table.path", "where the table is")
+        given = sheet.get(path_name)
+        what = unknown_location(given) if given and "${" not in given else "where the table is"
+        sheet.must("table.path", what)
+        if given:
+            sheet.none(path_name, "no table.path can be made of it: it does not say in which file system")
         return
     if not why_not:
         sheet.same(

@@ -10,13 +10,12 @@ import re
 from lockstep.config.units import format_duration
 from lockstep.migrate.confluent import INTERVAL_MAX_MS, LIMIT_MS, first_topic, set_interval, table_name
 from lockstep.migrate.connect import translate_connect
-from lockstep.migrate.hudi_names import fields, location
+from lockstep.migrate.hudi_names import fields, location, unknown_location
 from lockstep.migrate.partitions import Wanted, set_partitions
 from lockstep.migrate.sheet import Rules, Sheet, made, no_equal
 
-CLASSES = frozenset(
-    {"org.apache.iceberg.connect.IcebergSinkConnector", "io.tabular.iceberg.connect.IcebergSinkConnector"}
-)
+TABULAR = "io.tabular.iceberg.connect.IcebergSinkConnector"
+CLASSES = frozenset({"org.apache.iceberg.connect.IcebergSinkConnector", TABULAR})
 INTERVAL_MS, TIMEOUT_MS = 300_000, 30_000
 """Theirs, where none is said."""
 CONTROL_TOPIC, CATALOG = "control-iceberg", "iceberg.catalog."
@@ -63,6 +62,10 @@ def _upsert_mode(sheet: Sheet, name: str) -> None:
 
 def _cdc(sheet: Sheet, name: str) -> None:
     sheet.put("table.kind", "upsert")
+    if sheet.settings.get("record.envelope") == "debezium":
+        why = "a change event says itself what it does: record.envelope reads it, without a field for that"
+        sheet.differs(name, "", None, why)
+        return
     sheet.must(
         "table.delete_field",
         f"the BOOLEAN field that says a row is deleted; theirs says it in {sheet.get(name)}",
@@ -188,8 +191,11 @@ def _table(sheet: Sheet) -> str:
 
 def _place(sheet: Sheet, name: str) -> None:
     warehouse = sheet.get(f"{CATALOG}warehouse").rstrip("/")
-    if warehouse.startswith(STORES) and "${" not in warehouse:
-        sheet.put("table.path", f"{location(warehouse)}/lockstep/{name}")
+    place = location(warehouse, sheet.default_fs)
+    if place.startswith(STORES) and "${" not in place:
+        sheet.put("table.path", f"{place}/lockstep/{name}")
+    elif warehouse.startswith(("/", "hdfs:///")):
+        sheet.must("table.path", unknown_location(f"{warehouse}/lockstep/{name}"))
     else:
         sheet.must("table.path", "where the table is to be, such as s3a://bucket/lockstep/events")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -14,20 +15,28 @@ from lockstep.config.kafka import checked_kafka
 from lockstep.errors import ConfigError, Failed
 from lockstep.migrate.adoption import Theirs, hdfs_file, s3_object, sink_offsets, streamer_offsets
 from lockstep.migrate.confluent import TOPICS_DIR
-from lockstep.migrate.hudi_names import location
-from lockstep.migrate.iceberg_sink import CONTROL_TOPIC
+from lockstep.migrate.default_file_system import default_file_system
+from lockstep.migrate.hudi_names import location, unknown_location
+from lockstep.migrate.iceberg_sink import CONTROL_TOPIC, TABULAR
 from table.errors import TableError
 from table.instants import MissingTable
 from table.kinds import HUDI, table_kind
 from table.service.source_facts import SourceTopicsError
 from table.store.hdfs.settings import HdfsSettings
 from table.store.location import HDFS, Location, store_at
+from table.store.port import Store
 from table.store.settings import StoreSettings
 
 CHECKPOINTS = ("deltastreamer.checkpoint.key", "streamer.checkpoint.key.v2")
 """HoodieStreamer's, of versions before 1.0 and from it on; of Kafka both hold the same."""
+RESETS = ("deltastreamer.checkpoint.reset_key", "streamer.checkpoint.reset.key.v2")
+"""The value of `--checkpoint` that the commit's run was started with: the same value is followed once."""
+HDFS_3 = "io.confluent.connect.hdfs3.Hdfs3SinkConnector"
+PARQUET, PARQUET_BYTES_MIN = ".parquet", 8
+"""Confluent's HDFS sink deletes a smaller Parquet file as it looks for its offsets, and does not count it."""
 SINK_KEY = "kafka.commit.offsets"
 FILES_MAX = 5_000_000
+TEMPORARY = frozenset({"+tmp"})
 SHOWN_MAX = 5
 
 
@@ -89,66 +98,133 @@ def _group(asking: Asking) -> Theirs:
     return Theirs(said_by=f"consumer group {group}", offsets=asking.source.group_offsets(group), alive=alive)
 
 
+def control_group_of(given: Mapping[str, str]) -> str:
+    """Return the group in which Tabular's sink keeps its offsets, with its control topic's transactions.
+
+    Source: `IcebergSinkConfig.controlGroupId` of io.tabular.iceberg.connect.
+    """
+    return given.get("iceberg.control.group-id", "").strip() or f"cg-control-{given.get('name', '').strip()}"
+
+
 def _iceberg(asking: Asking) -> Theirs:
-    """The offsets of a task are committed with the message that names its files."""
-    theirs = _group(asking)
-    topic = asking.given.get("iceberg.control.topic", "").strip() or CONTROL_TOPIC
+    """Return the offsets that a task commits together with the message that names its files.
+
+    Apache's sink keeps them in Connect's group. Tabular's keeps them in its control group and, by a second
+    transaction, in Connect's, and starts at the control group's where that has one (`CommitterImpl`).
+    """
+    theirs = connect = _group(asking)
     coordinator = f"{group_of(asking.given)}-coord"
+    if asking.given.get("connector.class", "").strip() == TABULAR:
+        control = control_group_of(asking.given)
+        coordinator = f"{control}-coord"
+        own = asking.source.group_offsets(control)
+        if own:
+            only = [one for one in sorted(connect.offsets) if one not in own]
+            beside = f", and {connect.said_by} where that has none" if only else ""
+            theirs = replace(
+                connect,
+                said_by=f"consumer group {control}{beside}",
+                offsets={**connect.offsets, **own},
+                notes=_differences(own, control, connect),
+            )
+    return replace(theirs, notes=(*theirs.notes, _control_topic_note(asking, coordinator)))
+
+
+def _control_topic_note(asking: Asking, coordinator: str) -> str:
+    topic = asking.given.get("iceberg.control.topic", "").strip() or CONTROL_TOPIC
     try:
         control = SourceTopics(checked_kafka(asking.config), [topic])
         facts = control.facts()
         ends, read = control.end(facts.partitions), control.group_offsets(coordinator, facts.partitions)
     except SourceTopicsError as error:
-        return replace(theirs, notes=(f"Of its control topic {topic} nothing could be seen: {error}",))
+        return f"Of its control topic {topic} nothing could be seen: {error}"
     behind = sum(end - read.get(one, 0) for one, end in ends.items())
-    note = (
+    return (
         f"Its control topic {topic} has {behind:,} offsets behind what {coordinator} has committed. Those of "
         "its last commit's own messages are always among them; files named by a message that no commit "
         "followed would be missing. Stop it right behind a commit (its interval after the last record), and "
         "compare the count of rows in its table with the offsets above."
     )
-    return replace(theirs, notes=(note,))
 
 
 # --- files --------------------------------------------------------------------------------------------
 
 
-def _folders(asking: Asking, root: str) -> list[str]:
-    """Names of all files below the folders of the pipeline's topics. Raises `Failed`."""
+def _files(asking: Asking, root: str, topic: str) -> list[str]:
+    """Return the names of the committed files below a topic's folder. Raises `Failed`."""
     names: list[str] = []
     try:
         store = store_at(root, setting="their files, at", settings=_reached(asking, root))
-        for topic in asking.config.source.topics:
-            for _, files in store.walk(topic, leaving_out={"+tmp"}):
-                names += files
-                if len(names) > FILES_MAX:
-                    raise Failed(
-                        f"there are more than {FILES_MAX:,} files at {root}: say where to go on yourself"
-                    )
+        found = [(folder, name) for folder, files in _walked(store, topic, root) for name in files]
+        if any(PARQUET in name for _, name in found):
+            whole = {
+                (one.folder, one.name)
+                for one in store.sizes(topic, leaving_out=TEMPORARY)
+                if one.size_bytes >= PARQUET_BYTES_MIN
+            }
+            found = [one for one in found if PARQUET not in one[1] or one in whole]
+        names += [name for _, name in found]
     except (TableError, OSError) as error:
         raise Failed(f"what they have written at {root} cannot be looked at: {error}") from error
     return names
 
 
+def _walked(store: Store, topic: str, root: str) -> Iterator[tuple[str, list[str]]]:
+    count = 0
+    for folder, files in store.walk(topic, leaving_out=TEMPORARY):
+        count += len(files)
+        if count > FILES_MAX:
+            raise Failed(f"there are more than {FILES_MAX:,} files at {root}: say where to go on yourself")
+        yield folder, files
+
+
+def _roots(asking: Asking, address: str, folder: str) -> Iterator[tuple[str, str]]:
+    """Yield each topic with the place of its folder: `topics.dir` may name the topic."""
+    for topic in asking.config.source.topics:
+        yield topic, f"{address}/{folder.replace('${topic}', topic)}"
+
+
 def _hdfs(asking: Asking) -> Theirs:
-    """Theirs goes on behind the last file, whatever its group has committed."""
-    url = (asking.given.get("store.url") or asking.given.get("hdfs.url") or "").strip().rstrip("/")
-    root = f"{url}/{asking.given.get('topics.dir', TOPICS_DIR).strip().strip('/')}"
+    """Return the offsets behind the last file of each source partition, else those of the group.
+
+    Source: `TopicPartitionWriter.readOffset` and `HdfsSinkTask` of kafka-connect-hdfs: the greatest end
+    offset in the files' names; without a file Connect's group, then `auto.offset.reset`.
+    """
+    address = (asking.given.get("store.url") or asking.given.get("hdfs.url") or "").strip().rstrip("/")
+    folder = (asking.given.get("topics.dir", "").strip() or TOPICS_DIR).strip("/")
     spans: dict[SourcePartition, list[tuple[int, int]]] = {}
-    for name in _folders(asking, root):
-        if (found := hdfs_file(name)) is not None:
-            spans.setdefault(found[0], []).append(found[1:])
-    offsets = {partition: max(end for _, end in files) + 1 for partition, files in spans.items()}
+    roots = dict(_roots(asking, address, folder))
+    for topic, root in roots.items():
+        for name in _files(asking, root, topic):
+            if (found := hdfs_file(name)) is not None and found[0].topic == topic:
+                spans.setdefault(found[0], []).append(found[1:])
+    files = {partition: max(end for _, end in ended) + 1 for partition, ended in spans.items()}
     group = _group(asking)
     notes = []
-    twice = [str(partition) for partition, files in sorted(spans.items()) if _overlap(files)]
+    twice = [str(partition) for partition, ended in sorted(spans.items()) if _overlap(ended)]
     if twice:
         told = some(twice, shown_max=SHOWN_MAX)
         notes.append(f"Files of theirs overlap, so records are in more than one of them: {told}.")
     else:
         notes.append("No two files of theirs overlap: no record is in two of them.")
-    notes += _beside(offsets, group)
-    return Theirs(said_by=f"the files at {root}", offsets=offsets, alive=group.alive, notes=notes)
+    notes += _differences(files, "its files", group)
+    without = [one for one in sorted(group.offsets) if one not in files and one.topic in roots]
+    said_by = f"the files at {', '.join(dict.fromkeys(roots.values()))}"
+    if without:
+        said_by = f"{said_by}, and {group.said_by} where there is no file"
+        notes.append(_without_file(asking, without, group))
+    return Theirs(said_by=said_by, offsets={**group.offsets, **files}, alive=group.alive, notes=notes)
+
+
+def _without_file(asking: Asking, without: Sequence[SourcePartition], group: Theirs) -> str:
+    told = some([f"{one} at {group.offsets[one]:,}" for one in without], shown_max=SHOWN_MAX)
+    note = f"These source partitions have no file any more, and go on where {group.said_by} stands: {told}."
+    if asking.given.get("connector.class", "").strip() == HDFS_3:
+        return note
+    return (
+        f"{note} The sink does so from version 5.0 on; an older one starts them at offset 0, and its group "
+        "may be ahead of its files: then set them with lockstep offsets --set."
+    )
 
 
 def _overlap(spans: list[tuple[int, int]]) -> bool:
@@ -156,24 +232,29 @@ def _overlap(spans: list[tuple[int, int]]) -> bool:
     return any(after[0] <= before[1] for before, after in pairwise(ordered))
 
 
-def _beside(offsets: Offsets, group: Theirs) -> list[str]:
-    """Where the group says otherwise than the files."""
+def _differences(counted: Offsets, by: str, group: Theirs) -> list[str]:
+    """Return a sentence where a group has other offsets than the source that counts."""
     other = [
-        f"{one}: {offset:,} by its files, {group.offsets[one]:,} by {group.said_by}"
-        for one, offset in sorted(offsets.items())
+        f"{one}: {offset:,} by {by}, {group.offsets[one]:,} by {group.said_by}"
+        for one, offset in sorted(counted.items())
         if one in group.offsets and group.offsets[one] != offset
     ]
-    return [f"Its files are what counts, as for theirs: {some(other, shown_max=SHOWN_MAX)}."] if other else []
+    if not other:
+        return []
+    told = some(other, shown_max=SHOWN_MAX)
+    return [f"Two sources differ, and {by} counts, as for theirs: {told}."]
 
 
 def _s3(asking: Asking) -> Theirs:
     """By its group; what it has written beyond is told."""
     theirs = _group(asking)
-    bucket, folder = (asking.given.get(name, "").strip() for name in ("s3.bucket.name", "topics.dir"))
-    root = f"s3a://{bucket}/{(folder or TOPICS_DIR).strip('/')}"
+    bucket = asking.given.get("s3.bucket.name", "").strip()
+    folder = (asking.given.get("topics.dir", "").strip() or TOPICS_DIR).strip("/")
     delim = asking.given.get("file.delim", "").strip() or "+"
+    roots = dict(_roots(asking, f"s3a://{bucket}", folder))
+    root = ", ".join(dict.fromkeys(roots.values()))
     try:
-        names = _folders(asking, root)
+        names = [name for topic, place in roots.items() for name in _files(asking, place, topic)]
     except Failed as error:
         return replace(
             theirs, notes=(f"Whether it has written objects beyond these offsets is not known: {error}.",)
@@ -202,7 +283,9 @@ def _newest_said(asking: Asking, path_names: tuple[str, ...], names: tuple[str, 
     )
     if not given:
         raise ConfigError(f"theirs does not say where its table is: give {path_names[0]}")
-    path = location(given)
+    path = location(given, default_file_system(asking.given, os.environ))
+    if not path:
+        raise ConfigError(f"theirs does not say {unknown_location(given)}")
     try:
         instant, found = table_kind(HUDI).reader(path, _reached(asking, path)).said(names)
     except MissingTable as error:
@@ -213,11 +296,25 @@ def _newest_said(asking: Asking, path_names: tuple[str, ...], names: tuple[str, 
 
 
 def _streamer(asking: Asking) -> Theirs:
+    """Return the offsets of the newest commit's checkpoint, or of `--checkpoint` if no run has followed it.
+
+    Source: `StreamerCheckpointUtils.resolveCheckpointBetweenConfigAndPrevCommit` of Hudi 1.2: an option that
+    differs from the newest commit's reset key goes before the commit's checkpoint.
+    """
     path, instant, value = _newest_said(asking, ("--target-base-path", "hoodie.base.path"), CHECKPOINTS)
+    reader = table_kind(HUDI).reader(path, _reached(asking, path))
     notes = []
-    if pending := table_kind(HUDI).reader(path, _reached(asking, path)).pending():
+    if pending := reader.pending():
         notes.append(f"{len(pending)} instants are open in their table: see that theirs has ended.")
-    return Theirs(said_by=f"commit {instant} of table {path}", offsets=streamer_offsets(value), notes=notes)
+    said_by, wanted = f"commit {instant} of table {path}", asking.given.get("--checkpoint", "").strip()
+    at, resets = reader.said(RESETS)
+    if wanted and not (at == instant and wanted in resets.values()):
+        notes.append(
+            f"Two sources differ: the newest commit says {value}, and --checkpoint, which no run has "
+            "followed yet, goes before it, as for theirs. Leave the option out if it is an old one."
+        )
+        said_by, value = f"--checkpoint, which goes before {said_by}", wanted
+    return Theirs(said_by=said_by, offsets=streamer_offsets(value), notes=notes)
 
 
 def _sink(asking: Asking) -> Theirs:
@@ -229,5 +326,8 @@ def _sink(asking: Asking) -> Theirs:
     path, instant, value = _newest_said(asking, ("hoodie.base.path",), (SINK_KEY,))
     alive = _group(asking).alive if asking.given.get("name", "").strip() else ""
     return Theirs(
-        said_by=f"commit {instant} of table {path}", offsets=sink_offsets(value, topics[0]), alive=alive
+        said_by=f"commit {instant} of table {path}",
+        offsets=sink_offsets(value, topics[0]),
+        alive=alive,
+        begins_at_earliest=True,
     )

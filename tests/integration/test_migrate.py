@@ -6,10 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -21,33 +18,13 @@ from lockstep.stores.hdfs import HdfsServer
 from lockstep.stores.local import S3Server
 from table.store.location import store_at
 from table.store.port import Store
+from tests.adopting import S3, adopt, after, connector
 from tests.broker_fixture import create_topic
 from tests.data_files import data_files
 from tests.harness import SCHEMA, Pipeline, await_that
 from tests.place import Bucket, OnHdfs
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
-
-S3 = {
-    "connector.class": "io.confluent.connect.s3.S3SinkConnector",
-    "s3.bucket.name": "nobody-has-this",
-    "flush.size": "3",
-}
-
-
-def connector(pipeline: Pipeline, config: Mapping[str, str], *, name: str = "") -> Path:
-    """Their file, as `POST /connectors` takes it."""
-    path = pipeline.folder / "connector.json"
-    whole = {"topics": pipeline.topic, **config}
-    path.write_text(json.dumps({"name": name or f"x-{pipeline.topic}", "config": whole}))
-    return path
-
-
-def adopt(pipeline: Pipeline, source: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
-    """The exit code, what a program is told, and what stands on stderr."""
-    theirs = ("--from", str(source), "--adopt-offsets", "--output", "json")
-    done = pipeline.command("migrate", *theirs, *arguments, deadline_s=300)
-    return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
 
 
 def joined(pipeline: Pipeline, group: str) -> Consumer:
@@ -61,10 +38,6 @@ def joined(pipeline: Pipeline, group: str) -> Consumer:
 
     await_that("the group has given its source partitions", assigned)
     return consumer
-
-
-def after(told: Mapping[str, Any]) -> dict[int, int]:
-    return {row["partition"]: row["after"] for row in told["partitions"]}
 
 
 def test_what_is_made_of_a_connector_and_its_worker_runs_and_has_folders_as_theirs(

@@ -105,7 +105,7 @@ def test_a_word_that_is_no_option_is_refused() -> None:
     ("content", "sentence"),
     [
         (b"\xff\xfe", "is not UTF-8 text"),
-        (b"{", "holds neither properties nor a connector in JSON"),
+        (b"{", "holds neither properties, nor a connector in JSON"),
         (b"[1]", "it is no object of properties"),
         (b'{"a": {"b": 1}}', "a holds no text and no number"),
         (b"[" * 100_000, "nested too deeply"),
@@ -139,3 +139,118 @@ def test_an_unknown_sink_is_an_error_of_usage(tmp_path: Path, capsys: pytest.Cap
     source = saved(tmp_path, "x.properties", {"connector.class": "io.example.Sink"})
     assert run(["migrate", "--from", source]) == EXIT_USAGE
     assert "io.example.Sink: that sink is not known here" in capsys.readouterr().err
+
+
+STRIMZI = """
+apiVersion: kafka.strimzi.io/v1beta2
+kind: KafkaConnector
+metadata:
+  name: orders
+  labels:
+    strimzi.io/cluster: c
+spec:
+  class: io.confluent.connect.s3.S3SinkConnector
+  tasksMax: 2
+  config:
+    topics: t1
+    s3.bucket.name: "b"
+    flush.size: 3
+    store.kafka.keys: false
+    errors.tolerance: null
+"""
+WORKERS = """
+apiVersion: kafka.strimzi.io/v1beta2
+kind: KafkaConnect
+metadata: {name: c}
+spec:
+  bootstrapServers: b:9092
+  config:
+    value.converter: org.apache.kafka.connect.json.JsonConverter
+    value.converter.schemas.enable: false
+"""
+
+
+def test_a_connector_of_strimzis_is_read_with_its_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    connector, worker = tmp_path / "connector.yaml", tmp_path / "connect"
+    connector.write_text(STRIMZI)
+    worker.write_text(WORKERS)
+    assert read_given(connector) == {
+        "name": "orders",
+        "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+        "tasks.max": "2",
+        "topics": "t1",
+        "s3.bucket.name": "b",
+        "flush.size": "3",
+        "store.kafka.keys": "false",
+        "errors.tolerance": "null",
+    }
+    command = ["migrate", "--from", str(connector), "--worker", str(worker), "--output", "json"]
+    assert run([*command, "--set", "record.schema=id STRING"]) == EXIT_WELL
+    told = json.loads(capsys.readouterr().out)
+    assert told["missing"] == {} and told["problems"] == []
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (STRIMZI + "---" + STRIMZI, "it holds 2 resources of kind KafkaConnector or KafkaConnect"),
+        (STRIMZI.replace("KafkaConnector", "KafkaTopic"), "it holds 0 resources"),
+        (STRIMZI.partition("spec:")[0], "its spec, or spec.config, is no mapping"),
+        (STRIMZI.replace("topics: t1", "topics: [t1]"), "topics holds no text and no number"),
+        (STRIMZI.replace("topics: t1", "topics: {"), "nor one of Strimzi's in YAML"),
+        ("apiVersion: " + "[" * 100_000, "nested too deeply"),
+    ],
+    ids=["two", "another kind", "no spec", "a list", "no YAML", "nested"],
+)
+def test_yaml_that_is_no_connector_is_refused_with_a_sentence(
+    content: str, sentence: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "connector.yaml"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=sentence):
+        read_given(path)
+
+
+SITE = """<configuration><property><name>fs.defaultFS</name><value>hdfs://nn:8020/</value></property>
+</configuration>"""
+
+
+@pytest.mark.parametrize(
+    ("given", "site", "expected"),
+    [
+        ("/user/me/x", "", ""),
+        ("/user/me/x", SITE, "hdfs://nn:8020/user/me/x"),
+        ("hdfs:///dwh/raw/x", "", ""),
+        ("hdfs:///dwh/raw/x", SITE, "hdfs://nn:8020/dwh/raw/x"),
+        ("/data/x", SITE.replace("hdfs://nn:8020/", "file:///"), "file:///data/x"),
+        ("hdfs:///data/x", SITE.replace("hdfs://nn:8020/", "file:///"), ""),
+        ("/data/x", "<configuration>", ""),
+        ("s3://b/x", SITE, "s3a://b/x"),
+    ],
+)
+def test_a_path_without_a_file_system_is_where_hadoop_says(
+    given: str,
+    site: str,
+    expected: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """On a cluster that is HDFS: `file://` would be a folder of each machine."""
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    (tmp_path / "core-site.xml").write_text(site)
+    source = tmp_path / "streamer.properties"
+    source.write_text("hoodie.streamer.source.kafka.topic=events\nbootstrap.servers=b:9092\n")
+    options = ["--table-type", "COPY_ON_WRITE", "--op", "INSERT", "--target-table", "x"]
+    command = ["migrate", "--from", str(source), "--output", "json", "--", *options]
+    assert run([*command, "--target-base-path", given]) == EXIT_WELL
+    told = json.loads(capsys.readouterr().out)
+    (line,) = [one for one in told["properties"] if one["name"] == "--target-base-path"]
+    assert line["ours"] == expected
+    if not expected:
+        assert (
+            "fs.defaultFS in Hadoop's core-site.xml says it, such as hdfs://NAMENODE:8020/"
+            in (told["missing"]["table.path"])
+        )

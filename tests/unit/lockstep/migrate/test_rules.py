@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep.config.load import from_mapping
+from lockstep.config.secrets import HIDDEN
 from lockstep.migrate.clients import translate_client
 from lockstep.migrate.connect import DEBEZIUM, TRANSFORMS, with_worker
 from lockstep.migrate.kinds import KINDS, recognised
 from lockstep.migrate.partitions import Wanted, java_pattern, spelled
-from lockstep.migrate.sheet import HIDDEN, Line, Sheet, Verdict
+from lockstep.migrate.sheet import Line, Sheet, Verdict
 from lockstep.migrate.written import document, to_toml
 from tests.unit.lockstep.migrate import names
 from tests.unit.lockstep.migrate.theirs import HDFS, HUDI, ICEBERG, S3, STOCKS
@@ -220,32 +221,6 @@ def test_names_of_javas_client_become_librdkafkas_and_stores_of_java_are_said_to
     }
     assert "/etc/trust.jks" in sheet.open["source.kafka.ssl.ca.location"]
     assert line(sheet, "isolation.level").verdict is Verdict.NO_EQUAL
-
-
-def test_librdkafka_knows_every_name_that_is_handed_to_it() -> None:
-    from confluent_kafka import Consumer
-
-    from lockstep.migrate.clients import RENAMED, SAME_NAME
-
-    values = {
-        "security.protocol": "plaintext",
-        "sasl.mechanism": "PLAIN",
-        "check.crcs": "true",
-        "client.dns.lookup": "use_all_dns_ips",
-        "enable.metrics.push": "false",
-        "sasl.oauthbearer.token.endpoint.url": "https://host/token",
-        "ssl.cipher.suites": "ALL",
-        "heartbeat.interval.ms": "3000",
-        "session.timeout.ms": "6000",
-        "retry.backoff.ms": "100",
-        "reconnect.backoff.ms": "100",
-        "fetch.wait.max.ms": "100",
-        "fetch.max.bytes": "2000000",
-        "max.partition.fetch.bytes": "1000000",
-    }
-    for name in [*SAME_NAME, *RENAMED.values()]:
-        given = {"group.id": "a", "log_level": "0", name: values.get(name, "50000")}
-        Consumer(given).close()
 
 
 # --- table partitions, transactions -------------------------------------------------------------------
