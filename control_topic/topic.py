@@ -7,12 +7,13 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
+from control_topic.creation import REFUSALS, Created, WantedTopic, create_topic
 from control_topic.errors import ControlTopicRefused, ControlTopicUnavailable
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,8 @@ SETTINGS = {
 broker unpacks what comes compressed, and then looks at its size again: a record of kilobytes that unpacks to
 hundreds of megabytes in each reader does not get in."""
 
+DENIALS = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
+"""Errors of a user who may not create topics."""
 REPLICAS_MAX = 3
 REQUEST_TIMEOUT_S = 10.0
 POLL_S = 0.1
@@ -53,6 +56,7 @@ class ControlTopic:
 
     def __init__(self, kafka: Mapping[str, Any], topic: str) -> None:
         self._topic = topic
+        self._servers = str(kafka.get("bootstrap.servers", ""))
         self._admin = AdminClient(dict(kafka), logger=_client_log)
 
     def describe(self, *, timeout_s: float = REQUEST_TIMEOUT_S) -> TopicFacts:
@@ -79,7 +83,9 @@ class ControlTopic:
         deadline = time.monotonic() + timeout_s
         facts = self.describe(timeout_s=timeout_s)
         if not facts.exists:
-            self._create(max(1.0, deadline - time.monotonic()))
+            created = self.create(timeout_s=max(1.0, deadline - time.monotonic()))
+            if created.left_out:
+                log.warning("%s", without_settings(f"control topic {self._topic}", created))
         while not facts.exists:
             if time.monotonic() > deadline:
                 raise self._unavailable("be found after it was created", f"waited {timeout_s:.0f} s")
@@ -93,19 +99,25 @@ class ControlTopic:
             )
         self._look_at_settings(max(1.0, deadline - time.monotonic()))
 
-    def _create(self, timeout_s: float) -> None:
+    def create(self, *, timeout_s: float = REQUEST_TIMEOUT_S, validate_only: bool = False) -> Created:
+        """Create the topic, or with `validate_only` ask the broker whether it would.
+
+        Raises `ControlTopicRefused` with the command that creates it where the broker's policy forbids it,
+        `ControlTopicUnavailable` where the broker does not answer in time or does not let us.
+        """
+        wanted = WantedTopic(topic=self._topic, partitions=1, replicas=REPLICAS_MAX, optional=SETTINGS)
         try:
             brokers = len(self._admin.list_topics(timeout=timeout_s).brokers)
-            wanted = NewTopic(
-                self._topic,
-                num_partitions=1,
-                replication_factor=max(1, min(REPLICAS_MAX, brokers)),
-                config=SETTINGS,
-            )
-            self._admin.create_topics([wanted], request_timeout=timeout_s)[self._topic].result(timeout_s)
+            wanted = replace(wanted, replicas=max(1, min(REPLICAS_MAX, brokers)))
+            return create_topic(self._admin, wanted, timeout_s=timeout_s, validate_only=validate_only)
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # somebody was quicker
-                raise self._unavailable("be created", error.args[0].str()) from error
+            why = error.args[0].str()
+            if error.args[0].code() in REFUSALS or error.args[0].code() in DENIALS:
+                raise ControlTopicRefused(
+                    f"The control topic {self._topic} could not be created: {why}. Have it created: "
+                    f"{wanted.command(self._servers)}"
+                ) from error
+            raise self._unavailable("be created", why) from error
         except FutureTimeout as error:
             raise self._unavailable("be created", f"no answer within {timeout_s:.0f} s") from error
 
@@ -144,3 +156,9 @@ class ControlTopic:
             f"The control topic {self._topic} could not {what}: {why}."
             " Check source.bootstrap_servers, the credentials, and that the broker is up."
         )
+
+
+def without_settings(what: str, created: Created) -> str:
+    """Return the sentence about a topic that was created without some of its settings."""
+    left_out = ", ".join(created.left_out)
+    return f"Created the {what} without {left_out}, which the broker refused: {created.reason}"

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from control_topic.creation import Created
 from control_topic.errors import ControlTopicError
 from control_topic.spelling import some
 from control_topic.topic import ControlTopic
@@ -99,11 +100,13 @@ def _group(config: Config, source: SourceTopics) -> Iterator[Check]:
 def _control_topic(config: Config, kafka: Mapping[str, str]) -> Check:
     name = f"control topic {config.control.topic}"
     try:
-        facts = ControlTopic(kafka, config.control.topic).describe()
+        topic = ControlTopic(kafka, config.control.topic)
+        facts = topic.describe()
+        created = topic.create(validate_only=True) if not facts.exists else None
     except ControlTopicError as error:
         return Check(name=name, verdict="failed", detail=str(error))
-    if not facts.exists:
-        return ok(name, "not there yet; the run makes it, with one partition")
+    if created is not None:
+        return _would_make(name, "with one partition", created)
     if facts.partitions != 1:
         return Check(
             name=name,
@@ -129,13 +132,27 @@ def _dead_letters(config: Config, kafka: Mapping[str, str]) -> Iterator[Check]:
             detail = "is missing: create it, or set record.dead_letter_partitions; no run starts without it"
             yield Check(name=name, verdict="failed", detail=detail)
         elif topic in standing.missing:
-            yield ok(name, f"not there yet; the run makes it (record.dead_letter_partitions = {partitions})")
+            try:
+                created = topics.try_to_make(topic)
+            except Failed as error:
+                yield Check(name=name, verdict="failed", detail=str(error))
+            else:
+                yield _would_make(name, f"record.dead_letter_partitions = {partitions}", created)
         elif found < wanted - ROOM_BYTES:
             yield Check(name=name, verdict="warning", detail=too_small(topic, found, wanted))
         elif topic in standing.compacted:
             yield Check(name=name, verdict="warning", detail=compacted(topic))
         else:
             yield ok(name, "is there")
+
+
+def _would_make(name: str, how: str, created: Created) -> Check:
+    """Return the check of a topic that the run creates, as the broker has answered."""
+    detail = f"not there yet; the run makes it ({how})"
+    if not created.left_out:
+        return ok(name, detail)
+    without = f", without {', '.join(created.left_out)}, which the broker refuses: {created.reason}"
+    return Check(name=name, verdict="warning", detail=detail + without)
 
 
 def _guarded(name: str, probe: Callable[[], str]) -> Check:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from control_topic.creation import Created
 from lockstep.brokers.kept_topics import ASK_S, KeptTopics
 from lockstep.driver.looking import Looking
 from lockstep.errors import Failed
@@ -89,11 +90,14 @@ class DeadLetterTopics:
                 f"The dead-letter topic {', '.join(topics)} does not exist: create it, or let the run make "
                 "it with record.dead_letter_partitions = 1."
             )
-        config = {"cleanup.policy": "delete", "retention.ms": "-1"}
-        if message_bytes:
-            config[MESSAGE_BYTES] = str(message_bytes)
-        self._broker.make(topics, partitions=self._partitions, config=config, deadline_s=deadline_s)
+        settings = _settings(message_bytes)
+        self._broker.make(topics, partitions=self._partitions, optional=settings, deadline_s=deadline_s)
         log.info("made the dead-letter topic %s", ", ".join(topics))
+
+    def try_to_make(self, topic: str) -> Created:
+        """Ask the broker whether it would create a topic that is missing. Raises `Failed` if it would not."""
+        settings = _settings(self.wanted_bytes())
+        return self._broker.try_to_make(topic, partitions=self._partitions, optional=settings)
 
     # --- while the run goes on ----------------------------------------------------------------------
 
@@ -125,6 +129,11 @@ class DeadLetterTopics:
 
     def _missing(self) -> tuple[str, ...]:
         return tuple(topic for topic, there in self._broker.there(self._topics).items() if not there)
+
+
+def _settings(message_bytes: int) -> dict[str, str]:
+    settings = {CLEANUP: "delete", "retention.ms": "-1"}
+    return {**settings, MESSAGE_BYTES: str(message_bytes)} if message_bytes else settings
 
 
 def _refusal(topics: str, what: str, why: str) -> Failed:

@@ -10,11 +10,13 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from control_topic.topic import REPLICAS_MAX
+from control_topic.creation import Created, WantedTopic, create_topic
+from control_topic.topic import REPLICAS_MAX, without_settings
 from lockstep.errors import Failed
 
+log = logging.getLogger("lockstep.run")
 _client_log = logging.getLogger(f"{__name__}.librdkafka")
 
 ASK_S = 10.0
@@ -29,6 +31,7 @@ class KeptTopics:
 
     def __init__(self, kafka: Mapping[str, str], refusal: Refusal) -> None:
         self._admin = AdminClient(dict(kafka), logger=_client_log)
+        self._servers = str(kafka.get("bootstrap.servers", ""))
         self._refusal = refusal
 
     def there(self, topics: Sequence[str]) -> dict[str, bool]:
@@ -55,30 +58,64 @@ class KeptTopics:
         return found
 
     def make(
-        self, topics: Sequence[str], *, partitions: int, config: Mapping[str, str], deadline_s: float
+        self,
+        topics: Sequence[str],
+        *,
+        partitions: int,
+        optional: Mapping[str, str] | None = None,
+        required: Mapping[str, str] | None = None,
+        deadline_s: float,
     ) -> None:
-        """Make them, and wait until they are seen, at most until `deadline_s` of the monotonic clock."""
-        named, what = ", ".join(topics), "be created"
-        brokers = self._asked(named, what, lambda: self._admin.list_topics(timeout=ASK_S)).brokers
-        replicas = max(1, min(REPLICAS_MAX, len(brokers)))
-        wanted = [
-            NewTopic(topic, num_partitions=partitions, replication_factor=replicas, config=dict(config))
-            for topic in topics
-        ]
-        exists = KafkaError.TOPIC_ALREADY_EXISTS
-        for topic, future in self._admin.create_topics(wanted, request_timeout=ASK_S).items():
-            self._asked(topic, what, partial(future.result, ASK_S), ignore=exists)
+        """Create them, and wait until they are seen, at most until `deadline_s` of the monotonic clock.
+
+        `optional`: settings that are left out, with a warning, where the broker's policy forbids them.
+        """
+        for topic in topics:
+            created = self._create(topic, partitions, optional or {}, required or {})
+            if created.left_out:
+                log.warning("%s", without_settings(f"topic {topic}", created))
         while not all(self.there(topics).values()):
             if time.monotonic() > deadline_s:
-                raise self._refusal(named, "be found after it was created", "no answer in time")
+                raise self._refusal(", ".join(topics), "be found after it was created", "no answer in time")
             time.sleep(POLL_S)
 
-    def _asked(self, topics: str, what: str, ask: Callable[[], Any], *, ignore: int | None = None) -> Any:
+    def try_to_make(
+        self, topic: str, *, partitions: int, optional: Mapping[str, str] | None = None
+    ) -> Created:
+        """Ask the broker whether it would create a topic, and create none. Raises what `make` raises."""
+        return self._create(topic, partitions, optional or {}, {}, validate_only=True)
+
+    def _create(
+        self,
+        topic: str,
+        partitions: int,
+        optional: Mapping[str, str],
+        required: Mapping[str, str],
+        *,
+        validate_only: bool = False,
+    ) -> Created:
+        what = "be created"
+        brokers = self._asked(topic, what, lambda: self._admin.list_topics(timeout=ASK_S)).brokers
+        wanted = WantedTopic(
+            topic=topic,
+            partitions=partitions,
+            replicas=max(1, min(REPLICAS_MAX, len(brokers))),
+            optional=optional,
+            required=required,
+        )
+        ask = partial(create_topic, self._admin, wanted, timeout_s=ASK_S, validate_only=validate_only)
+        advice = f"; have it created: {wanted.command(self._servers)}"
+        created: Created = self._asked(topic, what, ask, advice=advice)
+        return created
+
+    def _asked(
+        self, topics: str, what: str, ask: Callable[[], Any], *, ignore: int | None = None, advice: str = ""
+    ) -> Any:
         try:
             return ask()
         except KafkaException as error:
             if error.args[0].code() == ignore:
                 return None
-            raise self._refusal(topics, what, error.args[0].str()) from error
+            raise self._refusal(topics, what, f"{error.args[0].str()}{advice}") from error
         except FutureTimeout as error:
             raise self._refusal(topics, what, f"no answer within {ASK_S:.0f} s") from error

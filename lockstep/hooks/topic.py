@@ -10,9 +10,10 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicCollection
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
-from control_topic.topic import REPLICAS_MAX
+from control_topic.creation import WantedTopic, create_topic
+from control_topic.topic import REPLICAS_MAX, without_settings
 from lockstep.hooks.commits import Commit, TableTold, message
 from lockstep.hooks.port import Ending, SinkError
 
@@ -73,19 +74,19 @@ class NotificationTopic:
     def _create(self, *, validate_only: bool = False) -> None:
         try:
             brokers = len(self._admin.list_topics(timeout=ASK_S).brokers)
-            wanted = NewTopic(
-                self._topic,
-                num_partitions=1,
-                replication_factor=max(1, min(REPLICAS_MAX, brokers)),
-                config={"cleanup.policy": "delete"},
+            wanted = WantedTopic(
+                topic=self._topic,
+                partitions=1,
+                replicas=max(1, min(REPLICAS_MAX, brokers)),
+                optional={"cleanup.policy": "delete"},
             )
-            asked = self._admin.create_topics([wanted], request_timeout=ASK_S, validate_only=validate_only)
-            asked[self._topic].result(ASK_S)
+            created = create_topic(self._admin, wanted, timeout_s=ASK_S, validate_only=validate_only)
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # somebody was quicker
-                raise self._failed("be created", error.args[0].str()) from error
+            raise self._failed("be created", error.args[0].str()) from error
         except FutureTimeout as error:
             raise self._failed("be created", f"no answer within {ASK_S:.0f} s") from error
+        if created.left_out and not validate_only:
+            log.warning("%s", without_settings(f"topic {self._topic}", created))
 
     def _failed(self, what: str, why: str) -> SinkError:
         return SinkError(f"the topic {self._topic} could not {what}: {why}")

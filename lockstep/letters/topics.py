@@ -62,7 +62,7 @@ class LetterTopics:
         return self._broker.settings(topics, LOOKED_AT)
 
     def _make(self, topic: str) -> None:
-        self._broker.make([topic], partitions=1, config=KEPT, deadline_s=time.monotonic() + MADE_S)
+        self._broker.make([topic], partitions=1, required=KEPT, deadline_s=time.monotonic() + MADE_S)
         log.info("made the topic %s, which says what was sent back", topic)
 
 
