@@ -17,6 +17,8 @@ from table.state import TableState
 
 OK = "ok"
 BEHIND = "behind"
+OPEN_TRANSACTION = "open producer transaction"
+"""All that can be read is committed; what is beyond waits for a producer."""
 NO_OFFSET = "no offset yet"
 OTHER_CLUSTER = "other cluster"
 OTHER_TOPIC = "other topic id"
@@ -27,7 +29,7 @@ GROUP_AHEAD = "group ahead of the table (S8!)"
 
 WAITING_SHOWN_MAX = 5
 
-_FINE = frozenset({OK, BEHIND, NO_OFFSET, NOT_CONFIGURED})
+_FINE = frozenset({OK, BEHIND, OPEN_TRANSACTION, NO_OFFSET, NOT_CONFIGURED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,7 @@ class OffsetRow:
     earliest: int | None
     end: int | None
     lag: int | None
-    """Offsets between the table and the end, gaps included."""
+    """Offsets between the table and the log's end, with gaps and with those of open producer transactions."""
     group: int | None
     verdict: str
     undecided: int = 0
@@ -64,6 +66,11 @@ class OffsetRow:
     @property
     def fine(self) -> bool:
         return self.verdict in _FINE
+
+    @property
+    def readable_lag(self) -> int | None:
+        """Offsets between the table and the end that a read-committed consumer reaches."""
+        return max(0, self.lag - self.undecided) if self.lag is not None else None
 
 
 def look(source: SourceTopics, group: str) -> SourceView:
@@ -94,17 +101,17 @@ def _row(
 ) -> OffsetRow:
     earliest, end = view.earliest.get(partition), view.end.get(partition)
     group = view.group.get(partition)
-    known = committed is not None and end is not None
+    written = max(end, view.written.get(partition, 0)) if end is not None else None
     return OffsetRow(
         topic=partition.topic,
         partition=partition.number,
         committed=committed,
         earliest=earliest,
         end=end,
-        lag=max(0, end - committed) if known and end is not None and committed is not None else None,
+        lag=max(0, written - committed) if written is not None and committed is not None else None,
         group=group,
         verdict=_verdict(partition, committed, state, view),
-        undecided=max(0, view.written.get(partition, 0) - end) if end is not None else 0,
+        undecided=written - end if written is not None and end is not None else 0,
     )
 
 
@@ -128,7 +135,9 @@ def _verdict(
         return f"data lost: retention removed [{committed}, {earliest})"
     if group > committed:
         return GROUP_AHEAD
-    return BEHIND if committed < end else OK
+    if committed < end:
+        return BEHIND
+    return OPEN_TRANSACTION if view.written.get(partition, 0) > end else OK
 
 
 def other_cluster(state: TableState, view: SourceView) -> bool:

@@ -199,8 +199,8 @@ METRICS: tuple[Metric, ...] = (
     _gauge(
         "lag_records",
         values.lag_records,
-        "Offsets between the table and the end of the log, gaps included: the 1,000 source partitions "
-        "that are furthest behind.",
+        "Offsets between the table and the end of the log, with gaps and with records of open producer "
+        "transactions: the 1,000 source partitions that are furthest behind.",
         unit="records",
         labels="topic source_partition",
     ),
@@ -225,6 +225,20 @@ METRICS: tuple[Metric, ...] = (
         "Of the source partition that is furthest behind.",
         unit="seconds",
         alert="as `lockstep_table_freshness_seconds`",
+    ),
+    _gauge(
+        "producer_transaction_records",
+        values.open_transaction_records,
+        "Offsets from the oldest open producer transaction on, of all source partitions. A read-committed "
+        "consumer cannot read them until the producer commits or aborts.",
+        unit="records",
+    ),
+    _gauge(
+        "producer_transaction_seconds",
+        values.open_transaction_seconds,
+        "Age of the oldest open producer transaction; 0 where none is open, absent where it is not known.",
+        unit="seconds",
+        alert="more than the longest `transaction.timeout.ms` of the producers",
     ),
     _gauge("participants", values.participants, "Workers that are there.", unit="workers"),
     _gauge(

@@ -187,6 +187,16 @@ def max_lag_seconds(seen: MetricsSeen) -> Iterator[Sample]:
         yield (), seen.document["lag"]["seconds"]
 
 
+def open_transaction_records(seen: MetricsSeen) -> Iterator[Sample]:
+    if (records := seen.document["producer_transactions"]["records"]) is not None:
+        yield (), records
+
+
+def open_transaction_seconds(seen: MetricsSeen) -> Iterator[Sample]:
+    if (seconds := seen.document["producer_transactions"]["seconds"]) is not None:
+        yield (), seconds
+
+
 def group_lag(seen: MetricsSeen) -> Iterator[Sample]:
     for (topic, partition), lag in lag_records(seen):
         yield (seen.group, topic, partition), lag

@@ -82,6 +82,9 @@ class PageSeen:
     written_ms: Mapping[SourcePartition, int] = field(default_factory=dict)
     """When the oldest record that is not committed was written; of those that are behind, as far as known."""
 
+    opened_ms: Mapping[SourcePartition, int] = field(default_factory=dict)
+    """When the oldest open producer transaction wrote its first record, as far as known."""
+
     live: Mapping[str, Any] | None = None
     mode: str | None = None
     """What the run is to do, or was to do last."""
@@ -131,6 +134,7 @@ def page_document(seen: PageSeen, rows: Sequence[Mapping[str, Any]] | None = Non
         "next_end": asdict(status.next_end) if status.next_end is not None else None,
         "freshness_ms": None if lag["seconds"] is None else round(1_000 * lag["seconds"]),
         "lag": lag,
+        "producer_transactions": open_transactions_entry(seen),
         "rates": history.rates.to_json(seen.now_ms),
         "totals": _totals(totals),
         "transactions": [
@@ -220,6 +224,19 @@ def lag_entry(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
     seconds = seconds / 1_000 if seconds is not None else None
     lags = [row["lag"] for row in rows if row["lag"] is not None]
     return {"records": sum(lags) if lags else None, "seconds": seconds}
+
+
+def open_transactions_entry(seen: PageSeen) -> dict[str, Any]:
+    """Return the offsets from the oldest open producer transaction on, and that transaction's age.
+
+    Null where the broker has not answered lately; the age, too, where it is not known.
+    """
+    if seen.rows is None or seen.rows_are_old:
+        return {"records": None, "seconds": None}
+    records = sum(row.undecided for row in seen.rows)
+    ages_ms = [max(0, seen.now_ms - at_ms) for at_ms in seen.opened_ms.values()]
+    seconds = max(ages_ms, default=None) if records else 0
+    return {"records": records, "seconds": seconds / 1_000 if seconds is not None else None}
 
 
 def last_commit_entry(seen: PageSeen) -> dict[str, Any] | None:

@@ -77,6 +77,8 @@ class Seen:
     samples: EndSamples = field(default_factory=EndSamples)
     written_ms: dict[SourcePartition, int] = field(default_factory=dict)
     """When the oldest record was written that is not committed, where that is known."""
+    opened_ms: dict[SourcePartition, int] = field(default_factory=dict)
+    """When the oldest open producer transaction wrote its first record, where that is known."""
 
     live: Mapping[str, Any] | None = None
     driver: DriverSeen = field(default_factory=DriverSeen)
@@ -129,7 +131,7 @@ class Seen:
         self._well(BROKER)
         self.sources = replace(self.sources, broker_ms=now_ms)
         self.source = look
-        self.samples.add(now_ms, look.view.end)
+        self.samples.add(now_ms, {**look.view.end, **look.view.written})
         self.rows = compare(state, look.view) if known else None
         self._date()
 
@@ -305,19 +307,24 @@ class Seen:
             rows=self.rows,
             rows_are_old=now_ms - (self.sources.broker_ms or 0) >= LAG_OLD_MS,
             written_ms=self.written_ms,
+            opened_ms=self.opened_ms,
             live=self.live,
             shows_values=settings.shows_values,
         )
 
     def _date(self) -> None:
         """When that was written which waits."""
-        self.written_ms = {}
+        self.written_ms, self.opened_ms = {}, {}
         for row in self.rows or ():
+            place = SourcePartition(row.topic, row.partition)
             if row.lag and row.committed is not None:
-                place = SourcePartition(row.topic, row.partition)
                 at_ms = self.samples.written_ms(place, row.committed)
                 if at_ms is not None:
                     self.written_ms[place] = at_ms
+            if row.undecided and row.end is not None:
+                at_ms = self.samples.written_ms(place, row.end)
+                if at_ms is not None:
+                    self.opened_ms[place] = at_ms
 
     def of_unknown_age(self) -> bool:
         """Whether something is behind, and how old it is cannot be told yet."""

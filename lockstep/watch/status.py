@@ -159,7 +159,8 @@ def conclude(seen: Observed) -> Status:
     rows = tuple(seen.offsets or ())
     known_lags = [row.lag for row in rows if row.lag is not None]
     lag = sum(known_lags) if known_lags else None
-    state = _state(seen, alive=alive, halted=halted is not None, current=current, lag=lag)
+    readable = sum(row.readable_lag or 0 for row in rows) if known_lags else None
+    state = _state(seen, alive=alive, halted=halted is not None, current=current, readable=readable)
     if paused is not None and state == "stalled" and not _stands(seen):
         state = "idle"  # nothing is committed because somebody wants it so
     return Status(
@@ -291,7 +292,10 @@ def _progress(seen: Observed, opened: Transaction, missing: set[str]) -> dict[st
     return {"writing": files, "progress_age_ms": _ago(seen, opened.progress_ms)}
 
 
-def _state(seen: Observed, *, alive: bool, halted: bool, current: Current | None, lag: int | None) -> str:
+def _state(
+    seen: Observed, *, alive: bool, halted: bool, current: Current | None, readable: int | None
+) -> str:
+    """`readable`: offsets that a read-committed consumer could read and the table does not hold."""
     if halted:
         return "halted"
     if not alive:
@@ -307,7 +311,7 @@ def _state(seen: Observed, *, alive: bool, halted: bool, current: Current | None
     committed_ago = seen.last_commit.age_ms if seen.last_commit is not None else None
     if committed_ago is None:
         return "stalled" if _ago(seen, seen.fold.run_ms) > patience_ms else "starting"
-    if lag == 0 and not _unread(seen):
+    if readable == 0 and not _unread(seen):
         return "idle"
     waits = seen.fold.waiting_ms and _ago(seen, seen.fold.waiting_ms) > patience_ms
     silent = committed_ago > patience_ms and _ago(seen, seen.fold.heard_ms) > patience_ms

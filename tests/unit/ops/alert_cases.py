@@ -46,6 +46,8 @@ PAUSED = standing("idle", "pause")
 SINCE = "lockstep_seconds_since_last_commit"
 LAG = "lockstep_total_lag_records"
 LAG_S = "lockstep_max_lag_seconds"
+OPEN = "lockstep_producer_transaction_records"
+OPEN_S = "lockstep_producer_transaction_seconds"
 ABORTS = "lockstep_consecutive_aborts"
 DIED = 'lockstep_transactions_total{outcome="aborted",reason="worker_died"}'
 EMPTY = 'lockstep_transactions_total{outcome="aborted",reason="nothing_to_commit"}'
@@ -69,6 +71,37 @@ COMMITS = (
         series=RUNNING | GROWING,
         silent=(3, 12),
         fires=(17, 40),
+    ),
+    Case(
+        alert="LockstepNoCommit",
+        says="all that waits is behind a producer's open transaction, which is another alert's",
+        series=RUNNING | GROWING | {OPEN: always(5_000)},
+        silent=(17, 40),
+    ),
+    Case(
+        alert="LockstepNoCommit",
+        says="some of what waits is behind a producer's open transaction",
+        series=RUNNING | GROWING | {OPEN: always(100)},
+        fires=(17, 40),
+    ),
+    Case(
+        alert="LockstepProducerTransactionOpen",
+        says="a producer has hung, and its transaction ends with its timeout",
+        series=RUNNING | {OPEN_S: "0+60x45 0+0x30"},
+        silent=(3, 15, 24, 60),
+        fires=(30, 44),
+    ),
+    Case(
+        alert="LockstepProducerTransactionOpen",
+        says="producers open one transaction after another, and the run is paused by an operator",
+        series=PAUSED | {OPEN_S: "0+60x60"},
+        silent=(15, 40),
+    ),
+    Case(
+        alert="LockstepProducerTransactionOpen",
+        says="transactions of some minutes follow one another",
+        series=RUNNING | {OPEN_S: "0+60x10 0+60x10 0+60x10 0+60x10"},
+        silent=(9, 21, 32, 43),
     ),
     Case(
         alert="LockstepNoCommit",
