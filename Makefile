@@ -1,4 +1,4 @@
-# Needs GNU make, Python 3.11 or newer with its venv module, and Java 17 or newer. The rest is downloaded once.
+# Needs GNU make, Python 3.11 or newer with its venv module, and Java 17 to 22. The rest is downloaded once.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c

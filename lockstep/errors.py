@@ -63,8 +63,10 @@ OUR_PACKAGES = frozenset({"lockstep", "table", "control_topic", "coordinator", "
 
 
 def sentence(error: Exception) -> str:
-    """What an operator is told of an error."""
+    """What an operator is told of an error. Of one of the JVM's: what it threw, and not which call did."""
     if type(error).__module__.partition(".")[0] in OUR_PACKAGES:
         return str(error)
-    first = str(error).strip().partition("\n")[0]
+    lines = str(error).strip().splitlines() or [""]
+    thrown = next((line[2:] for line in lines[1:] if line.startswith(": ")), "")  # Py4J's own form
+    first = thrown if type(error).__name__ == "Py4JJavaError" and thrown else lines[0]
     return f"unexpected: {type(error).__name__}: {first}; --debug shows where it came from"

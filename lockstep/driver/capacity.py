@@ -19,9 +19,12 @@ POLL_S = 0.2
 UNLIMITED = 1_000_000
 """With dynamic allocation executors come when there is work for them."""
 
+ADDRESS_SPACE = "spark.executor.pyspark.memory"
+
 
 def check_slots(spark: SparkSession, workers: int) -> str:
-    """What Spark has, a phrase. Refuses too few slots for workers and Hudi's own jobs, and speculation.
+    """What Spark has, a phrase. Refuses too few slots for workers and Hudi's own jobs, speculation, and a
+    limit of the workers' address space.
 
     Executors of a cluster are waited for. With dynamic allocation they come when there is work for them, so
     that nothing can be said before.
@@ -30,6 +33,13 @@ def check_slots(spark: SparkSession, workers: int) -> str:
     if context.getConf().get("spark.speculation", "false").lower() == "true":
         raise ConfigError(
             "spark.speculation is on and would run a worker twice: start with --conf spark.speculation=false."
+        )
+    if limit := context.getConf().get(ADDRESS_SPACE, ""):
+        raise ConfigError(
+            f"{ADDRESS_SPACE} = {limit} limits the address space of Python workers, of which librdkafka and "
+            "Arrow reserve more than they use: the process would be aborted in the middle of a transaction. "
+            "Leave it out: memory.per_worker bounds a worker's memory, and a cluster reserves it by "
+            "spark.executor.memoryOverhead."
         )
     if _is_dynamic(context):
         return "dynamic allocation: executors come when there is work for them"

@@ -23,6 +23,7 @@ with importing():
     from collections import Counter
     from collections.abc import Callable
     from dataclasses import dataclass
+    from typing import Any
 
     import click
     from pyspark import SparkConf, SparkContext
@@ -43,6 +44,7 @@ with importing():
         EXIT_INTERRUPTED,
         EXIT_SUPERSEDED,
         EXIT_WELL,
+        Failed,
         Halted,
         LockstepError,
         Superseded,
@@ -52,6 +54,7 @@ with importing():
     from lockstep.launch.submit import needs_of
     from lockstep.offsets.operator_commit import execute_operator_commit
     from lockstep.validate import validate_in_job
+    from table.hudi.driver import java
     from table.service.ledger import RunOutcome, RunOutcomeKind
     from table.service.progress import Progress
 
@@ -197,7 +200,12 @@ def _session(config: Config, run: str) -> SparkSession:
     builder = SparkSession.builder.appName("lockstep")
     for name, value in needs_of(config).fixed.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    try:
+        spark = builder.getOrCreate()
+    except java.THROWN as error:
+        jvm: Any = SparkContext._jvm
+        version = jvm.java.lang.System.getProperty("java.version")
+        raise Failed(f"Spark does not start, on Java {version}: {java.sentence(error)}") from error
     spark.sparkContext.setLogLevel("ERROR")
     no_trace_of_accumulators(spark.sparkContext)
     if config.log.format == JSON:

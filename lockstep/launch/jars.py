@@ -29,7 +29,8 @@ HDFS_VERSION = "3.3.4"
 
 METASTORE_VERSION = "3.1.3"
 
-JAVA_MAJOR_MIN = 17
+JAVA_MAJOR_MIN, JAVA_MAJOR_MAX = 17, 22
+"""Spark 3.5's Hadoop asks `Subject.getSubject`, which throws from Java 23 on (JDK-8296244)."""
 JAVA_TIMEOUT_S = 30
 RESOLVE_TIMEOUT_S = 900
 LOCK_POLL_S = 0.2
@@ -119,7 +120,7 @@ def which_java() -> str | None:
 
 
 def find_java() -> Path:
-    """The `java` of JAVA_HOME, or of PATH. Raises `JarsError` where it is missing or older than 17."""
+    """The `java` of JAVA_HOME, or of PATH. Raises `JarsError` where it is missing, too old or too new."""
     found = which_java()
     if found is None:
         home = os.environ.get("JAVA_HOME")
@@ -133,6 +134,11 @@ def find_java() -> Path:
         raise JarsError(
             f"{found} is Java {major} and Java {JAVA_MAJOR_MIN} or newer is needed:"
             " install it, or set JAVA_HOME to where it is."
+        )
+    if major > JAVA_MAJOR_MAX:
+        raise JarsError(
+            f"{found} is Java {major}, and Spark 3.5 runs on Java {JAVA_MAJOR_MIN} to {JAVA_MAJOR_MAX}: its "
+            "Hadoop calls what newer ones refuse. Install one of those, and set JAVA_HOME to where it is."
         )
     return Path(found)
 

@@ -40,6 +40,7 @@ from table.hudi.driver.looking import Look, looking
 from table.hudi.driver.replaced import Replaced
 from table.hudi.driver.session import Session
 from table.hudi.driver.storage import is_of_one_machine
+from table.hudi.driver.versions import check_versions
 from table.hudi.driver.watchdog import CALLBACK_S, SILENCE_S, Watchdog
 from table.hudi.evolution import evolve
 from table.hudi.modes import INDEX_TYPE, MODES, kept_properties
@@ -130,6 +131,7 @@ class HudiTable:
         """See `table.port.TransactionalTable.reach`."""
         self._enter()
         check_properties(self._spec.properties, self._spec.mode)
+        check_versions(self._session.spark._jvm)
         check_encodings(self._session.spark, self._spec)
         schema_of(self._spec)
         with changing(f"the driver's JVM cannot use the place of table {self._spec.path}"):
@@ -141,6 +143,7 @@ class HudiTable:
         spec = self._spec
         check_properties(spec.properties, spec.mode)
         if not self._opened:  # later there may be no free slot to ask executors in
+            check_versions(self._session.spark._jvm)
             check_encodings(self._session.spark, spec)
         schema = schema_of(spec)
         doing = f"table {spec.path} could not be opened"

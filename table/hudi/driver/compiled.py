@@ -8,6 +8,7 @@ spark-submit will do as well.
 from __future__ import annotations
 
 import io
+import threading
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ CLASS_VERSION = 6
 HELPERS = ("HeldLocks", "Processes")
 """Of the classes that take the lock. They are `lockstep.hudi`'s, and their files have their names."""
 
+_DEFINING = threading.Lock()
+"""A JVM refuses to define a class twice: the threads of this process look for it and define it in turns."""
 HAVE_PACKAGES = ": have Spark resolve the packages that docs/stores.md names"
 
 
@@ -41,12 +44,13 @@ def java_class(
     not, and ends with `advice`.
     """
     loader = _loader(jvm, beside, misfit, advice)
-    try:
-        return jvm.java.lang.Class.forName(name, True, loader)
-    except Py4JJavaError:
-        pass
-    with _fitting(misfit, advice):
-        return _define(jvm, gateway, loader, name, _class_files(jvm, loader, source))
+    with _DEFINING:
+        try:
+            return jvm.java.lang.Class.forName(name, True, loader)
+        except Py4JJavaError:
+            pass
+        with _fitting(misfit, advice):
+            return _define(jvm, gateway, loader, name, _class_files(jvm, loader, source))
 
 
 def class_jar(jvm: Any, *, sources: Sequence[str], beside: str, misfit: str, advice: str = "") -> bytes:

@@ -32,7 +32,7 @@ def java_that_says(home: Path, version: str) -> Path:
     return script(home / "bin" / "java", f"echo 'openjdk version \"{version}\" 2025-01-01' >&2")
 
 
-@pytest.mark.parametrize("version", ["17.0.15", "21", "25-ea", "17.0.1+12"])
+@pytest.mark.parametrize("version", ["17.0.15", "21", "22-ea", "17.0.1+12"])
 def test_a_java_that_is_new_enough_is_taken(tmp_path, monkeypatch, version) -> None:
     java = java_that_says(tmp_path, version)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -44,6 +44,16 @@ def test_a_java_that_is_too_old_is_refused_with_what_to_do(tmp_path, monkeypatch
     java_that_says(tmp_path, version)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(JarsError, match=f"is Java {major} and Java 17 or newer is needed.*JAVA_HOME"):
+        find_java()
+
+
+@pytest.mark.parametrize(("version", "major"), [("23.0.1", "23"), ("24", "24"), ("25-ea", "25")])
+def test_a_java_that_sparks_hadoop_does_not_run_on_is_refused_with_what_to_do(
+    tmp_path, monkeypatch, version, major
+) -> None:
+    java_that_says(tmp_path, version)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(JarsError, match=f"is Java {major}, and Spark 3.5 runs on Java 17 to 22.*JAVA_HOME"):
         find_java()
 
 
