@@ -48,6 +48,18 @@ class Instant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Savepoint:
+    """An instant that an operator keeps readable: nothing after it leaves the active timeline."""
+
+    instant: str
+    """The requested time of the commit that is saved."""
+    created: str
+    """The completion time of the savepoint, as `TableReader.time_ms` reads it."""
+    kept: int
+    """Completed instants on the active timeline that completed after the commit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PendingInstant:
     """An instant that is not completed."""
 

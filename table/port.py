@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from control_topic.messages import DataFile, Offsets
-from table.instants import Instant, PendingInstant
+from table.instants import Instant, PendingInstant, Savepoint
 from table.orphans import SweepReport
 from table.partitioners.bounds import ANY_TIME, Bounds
 from table.state import TableState
@@ -344,6 +344,9 @@ class TableReader(Protocol):
 
     def pending(self) -> Sequence[PendingInstant]:
         """What is not completed, oldest first."""
+
+    def oldest_savepoint(self) -> Savepoint | None:
+        """Return the savepoint of the oldest commit, None where there is none."""
 
     def time_ms(self, instant_time: str) -> int:
         """A time of an instant, in milliseconds since 1970."""

@@ -70,7 +70,7 @@ def observe(config: Config) -> Status:
             write_timeout_ms=config.transaction.write_timeout_ms,
             next_end=next_end(config.transaction, wall_ms(), live),
             live=live,
-            problems=(*((problem,) if problem else ()), *odd),
+            problems=(*filter(None, (problem, table.savepoint_problem(wall_ms()))), *odd),
         )
     )
 

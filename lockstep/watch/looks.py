@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lockstep.brokers.group import GroupMember
 from lockstep.brokers.source_topics import SourceTopics
 from lockstep.config import Config
 from lockstep.offsets.standing import SourceView, look
+from lockstep.output import readable_duration
 from lockstep.watch.status import LastCommit
 from table.followed import FollowedTable
-from table.instants import Instant, MissingTable
+from table.instants import Instant, MissingTable, Savepoint
 from table.kinds import table_kind
 from table.service.place import last_started
 from table.state import TableState
 
 PROVE_EVERY_S = 300.0
+SAVEPOINT_FORGOTTEN_MS = 24 * 3_600_000
+"""A savepoint that is kept for longer is named: it may have been forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +33,26 @@ class TableLook:
 
     instant: Instant | None = None
     completed_ms: int = 0
+    savepoint: Savepoint | None = None
+    """Of the oldest commit that an operator keeps."""
+    savepoint_ms: int = 0
+    """When it was created."""
 
     @property
     def state(self) -> TableState | None:
         """None where the pipeline has committed nothing yet."""
         return self.instant.state if self.instant is not None else None
+
+    def savepoint_problem(self, now_ms: int) -> str:
+        """Return a sentence about a savepoint that may have been forgotten, empty if there is none."""
+        if self.savepoint is None or now_ms - self.savepoint_ms < SAVEPOINT_FORGOTTEN_MS:
+            return ""
+        age = readable_duration(now_ms - self.savepoint_ms)
+        return (
+            f"The savepoint of instant {self.savepoint.instant}, created {age} ago, keeps "
+            f"{self.savepoint.kept:,} instants on the active timeline: nothing after it is archived. If it is "
+            f"not needed any more: CALL delete_savepoint(table => …, instant_time => '{self.savepoint.instant}')."
+        )
 
     def last_commit(self, now_ms: int) -> LastCommit | None:
         """The same, None where there is none."""
@@ -81,11 +99,12 @@ class TableLooks:
         except MissingTable:
             return TableLook()
         instant, reader = self._table.newest, self._table.reader
+        found = TableLook(exists=True, mode=reader.mode)
+        if (savepoint := reader.oldest_savepoint()) is not None:
+            found = replace(found, savepoint=savepoint, savepoint_ms=reader.time_ms(savepoint.created))
         if instant is None or instant.state is None:
-            return TableLook(exists=True, mode=reader.mode)
-        return TableLook(
-            exists=True, mode=reader.mode, instant=instant, completed_ms=reader.time_ms(instant.completed)
-        )
+            return found
+        return replace(found, instant=instant, completed_ms=reader.time_ms(instant.completed))
 
 
 def look_at_table(config: Config) -> TableLook:

@@ -338,6 +338,8 @@ class Seen:
 
     def _problems(self, now_ms: int) -> Sequence[str]:
         told = list(dict.fromkeys(self.problems.values()))  # table and its files are away for one reason
+        if self.table is not None and (forgotten := self.table.savepoint_problem(now_ms)):
+            told.append(forgotten)
         if self.history.ignored:
             told.append(ignored_sentence(self.history.ignored, self.settings.control_topic))
         answered_ms = self.sources.driver_ms

@@ -56,6 +56,9 @@ class MemoryTableReader:
             if one.phase in (InstantPhase.REQUESTED, InstantPhase.INFLIGHT)
         ]
 
+    def oldest_savepoint(self) -> None:
+        return None
+
     def time_ms(self, instant_time: str) -> int:
         return int(instant_time)
 

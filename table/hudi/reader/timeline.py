@@ -24,7 +24,7 @@ from table.chain import earliest_after, newest_of
 from table.errors import Refused
 from table.hudi.reader.archive import METADATA_ACTIONS, ArchivedTimeline
 from table.hudi.reader.stored import UNREADABLE, avro_record, properties_of, read_bytes, unavailable
-from table.instants import CommittedFile, Instant, PendingInstant
+from table.instants import CommittedFile, Instant, PendingInstant, Savepoint
 from table.state import PREFIX, StateError, TableState, decode
 from table.store.location import store_at
 from table.store.port import Store
@@ -162,6 +162,16 @@ class Timeline:
         for requested, _completed, action, raw in self.archive.newest_first():
             if requested not in seen and raw:
                 yield requested, raw, action
+
+    def oldest_savepoint(self) -> Savepoint | None:
+        """See `table.port.TableReader`. Hudi archives nothing that completed after a saved commit."""
+        finished = _finished(self._names())
+        savepoints = [one for one in finished if one.action == "savepoint"]
+        if not savepoints:
+            return None
+        oldest = min(savepoints, key=lambda one: one.requested)
+        kept = sum(1 for one in finished if one.action != "savepoint" and one.requested > oldest.requested)
+        return Savepoint(instant=oldest.requested, created=oldest.completed, kept=kept)
 
     def pending(self) -> list[PendingInstant]:
         """Instants that are requested or inflight, everybody's, oldest first."""
