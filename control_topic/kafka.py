@@ -7,6 +7,7 @@ membership decides who sees what; nothing is committed to any group.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,6 +17,7 @@ from confluent_kafka import Message as Record
 
 from control_topic.codec import Incomplete, Unreadable
 from control_topic.complaints import Complaints
+from control_topic.end_watch import EndWatch
 from control_topic.errors import ControlTopicUnavailable
 from control_topic.messages import Body
 from control_topic.record_headers import headers_of
@@ -53,6 +55,8 @@ RESOLVE_MIN_S = 1.0
 """A broker that is busy for a moment is not worth a complaint."""
 RESOLVE_TIMEOUT_S = 5.0
 RETRY_S = 0.25
+CLOSE_S = 10.0
+"""A consumer that does not close within this time hangs, and is left to its thread."""
 FORGERY_INTERVAL_S = 60.0
 MESSAGE_TIMEOUT_MS = 10_000
 """A message that did not get out by then is given up: its sender has repeated it since."""
@@ -114,6 +118,8 @@ class ControlReader:
         self.partitions = 0  # of the topic, as last looked up; anything but 1 is wrong, and only 0 is read
         self._kafka = dict(kafka)
         self._watch = TopicWatch(kafka, topic)
+        self._end_watch = EndWatch(kafka, topic, PARTITION)
+        self._closing: threading.Thread | None = None
         self._consumer = self._open_consumer()
 
     @property
@@ -176,6 +182,8 @@ class ControlReader:
             remaining_s = max(0.0, deadline - time.monotonic())
             if self._position is not None and self._watch.is_another():
                 self._lose_position("the topic has another id")
+            if self._position is not None and self._end_watch.hangs(max(self._position, self._reached)):
+                self._renew()
             if self._position is None:
                 self._resolve(remaining_s)
             try:
@@ -201,8 +209,29 @@ class ControlReader:
         return taken
 
     def close(self) -> None:
-        self._consumer.close()
+        self._close_beside(CLOSE_S)
         self._watch.close()
+        self._end_watch.close()
+
+    def _renew(self) -> None:
+        """Read on with another consumer, since this one brings nothing while the log goes on."""
+        if self._position is None or (self._closing is not None and self._closing.is_alive()):
+            return
+        log.warning(
+            "Created another consumer of the control topic %s: the one before brought nothing from offset %d"
+            " on, and the log goes on.",
+            self._topic,
+            self._position,
+        )
+        self._close_beside(0.0)
+        self._consumer = self._open_consumer()
+        self._consumer.assign([TopicPartition(self._topic, PARTITION, self._position)])
+
+    def _close_beside(self, timeout_s: float) -> None:
+        """Close the consumer in a thread of its own, which one that hangs may never end; wait so long."""
+        self._closing = threading.Thread(target=self._consumer.close, name="control-reader-end", daemon=True)
+        self._closing.start()
+        self._closing.join(timeout_s)
 
     def _open_consumer(self) -> Consumer:
         return Consumer(
@@ -284,7 +313,7 @@ class ControlReader:
         self.recoveries += 1
         self._position, self._reached, self._retry_at = None, 0, 0.0
         self._start = "tail"
-        self._consumer.close()
+        self._close_beside(CLOSE_S)
         self._consumer = self._open_consumer()
         self._complaints.count += 1
         self._complaints.last = why

@@ -50,8 +50,9 @@ class TableLook:
         age = readable_duration(now_ms - self.savepoint_ms)
         return (
             f"The savepoint of instant {self.savepoint.instant}, created {age} ago, keeps "
-            f"{self.savepoint.kept:,} instants on the active timeline: nothing after it is archived. If it is "
-            f"not needed any more: CALL delete_savepoint(table => …, instant_time => '{self.savepoint.instant}')."
+            f"{self.savepoint.kept:,} instants on the active timeline: nothing after it is archived. If it "
+            "is not needed any more: CALL delete_savepoint(table => …, instant_time => "
+            f"'{self.savepoint.instant}')."
         )
 
     def last_commit(self, now_ms: int) -> LastCommit | None:

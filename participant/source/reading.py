@@ -41,6 +41,7 @@ from participant.source.stalls import (
     DEAF_S,
     FORBIDDEN,
     OVERSIZED_MAX,
+    RENEW_S,
     STALLED_MAX_S,
     Stalls,
     Standstill,
@@ -442,13 +443,16 @@ class SourceThread:
                 self._positions[partition] = self._positions.pop(partition)
                 self._alarm(partition, position, f"{error}; it is waited for")
                 if self._stalls.is_deaf:
-                    self._renew()
+                    self._renew(f"nothing could be read or asked for {DEAF_S:.0f} s")
                 return
             self._stalls.heard()
             if high == position.next:
                 self._came(partition, position)
             elif high < position.next:
                 self._alarm(partition, position, ENDS_BEFORE.format(high=high))
+            elif self._renews(position, waited_s - position.still.since_s):
+                self._renew(f"nothing of {partition} was read for {RENEW_S:.0f} s, and its log goes on")
+                return
             else:
                 self._stand_still(partition, position, high, waited_s - position.still.since_s)
             del quiet[partition]
@@ -472,15 +476,21 @@ class SourceThread:
             self._alarm(partition, position, said)
         return True
 
-    def _renew(self) -> None:
-        """Another client, where this one may hang and not its broker. It goes on where this one stood.
+    def _renews(self, position: Position, still_s: float) -> bool:
+        """Whether another client has to be tried before anything is concluded from a standstill."""
+        return still_s >= RENEW_S and not position.still.renewed
 
-        That one is closed beside, which may take for ever: then there is no third.
+    def _renew(self, why: str) -> None:
+        """Create another client, where this one may hang and not its broker. It continues where this one was.
+
+        A thread closes that one, which may never end: then there is no third client.
         """
         self._stalls.heard()
+        for position in self._positions.values():
+            position.still.renewed = True
         if self._closing is not None and self._closing.is_alive():
             return
-        log.warning("nothing could be read or asked for %.0f s: another client is made", DEAF_S)
+        log.warning("Created another Kafka client: %s", why)
         self._closing = threading.Thread(target=self._fetcher.close, name="deaf-source", daemon=True)
         self._closing.start()
         self._fetcher = self._make_fetcher()

@@ -31,6 +31,8 @@ DAMAGED_MAX = 3
 LOOK_EVERY_S = 5.0
 ALARM_S = 30.0
 """Lag, and not one record for so long: said in log and status."""
+RENEW_S = 60.0
+"""Lag, and not one record for so long: another client reads on, in case that this one hangs by itself."""
 STALLED_MAX_S = 300.0
 """And after so long it is taken for final."""
 OVERSIZED_MAX = 3
@@ -51,10 +53,12 @@ class Standstill:
     """How often in a row it could not."""
     said: str = ""
     """What the log was told of it last."""
+    renewed: bool = False
+    """Whether another client has been created since."""
 
     def came(self, waited_s: float) -> None:
         """Records, or the log's end."""
-        self.since_s, self.said = waited_s, ""
+        self.since_s, self.said, self.renewed = waited_s, "", False
 
     def is_final(self, offset: int) -> bool:
         """Damage at this offset: whether it has been there too often."""

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from control_topic import end_watch
 from control_topic.codec import Incomplete, Unreadable, encode
 from control_topic.errors import ControlTopicRefused, ControlTopicUnavailable
 from control_topic.kafka import ControlReader, ControlTopic, ControlWriter, Received
@@ -423,6 +424,23 @@ def test_a_reader_whose_records_were_removed_goes_on_with_what_is_left(kafka, to
     admin.delete_records([partition])[partition].result(DEADLINE_S)
     with closing(ControlReader(kafka, topic, start=2)) as reader:
         assert bodies(read(reader, lambda got: len(got) >= 2)) == ends(8, 10)
+
+
+def test_a_consumer_that_hangs_is_another_one_which_reads_on_where_it_was(
+    kafka, topic, writer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Paused here, it brings nothing and asks the broker all else, as one that waits for a lost answer."""
+    monkeypatch.setattr(end_watch, "QUIET_S", 0.5)
+    write(writer, ends(0, 1))
+    with closing(ControlReader(kafka, topic, start="beginning", pipeline="events")) as reader:
+        assert bodies(read(reader, bool)) == ends(0, 1)
+        for number in (1, 2):
+            hung = reader._consumer
+            hung.pause([TopicPartition(topic, 0)])
+            write(writer, ends(number, number + 1))
+            assert bodies(read(reader, bool)) == ends(number, number + 1)
+            assert reader._consumer is not hung and reader.recoveries == 0
+    assert caplog.text.count("Created another consumer of the control topic") == 2
 
 
 def test_a_reader_of_a_topic_that_is_not_there_waits_for_it(kafka, topic) -> None:

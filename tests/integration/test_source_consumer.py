@@ -217,7 +217,7 @@ def test_another_client_goes_on_where_the_one_before_stood_which_is_closed(
     consumer.await_next(20)
     for more in (40, 60):
         before = consumer.source._fetcher
-        consumer.source._orders.give(consumer.source._renew)
+        consumer.source._orders.give(lambda: consumer.source._renew("a test asks for it"))
         await_that("another client", lambda before=before: consumer.source._fetcher is not before)
         produce(consumer, 20)
         assert rows(consumer.await_next(more)) == list(range(more))

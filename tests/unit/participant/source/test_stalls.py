@@ -18,6 +18,7 @@ from participant.source.stalls import (
     FORBIDDEN,
     LOOK_EVERY_S,
     OVERSIZED_MAX,
+    RENEW_S,
     STALLED_MAX_S,
     before_damage,
 )
@@ -180,8 +181,30 @@ def test_lag_without_progress_is_an_alarm_and_then_final(
     broker.wait(5)
     assert caplog.text.count("the log goes on to offset 1000") == 1
     broker.wait(STALLED_MAX_S)
+    assert (broker.made, broker.stuck) == (1, []), "another client comes before any conclusion"
+    broker.wait(LOOK_EVERY_S)
     assert broker.stuck[0].startswith("events:0 at offset 10: the log goes on to offset 1000")
     assert broker.source.alarms == ()
+
+
+def test_a_client_that_hangs_while_its_log_goes_on_is_another_one_before_the_run_halts(
+    broker: Broker,
+) -> None:
+    """As librdkafka does that waits for an answer to OffsetForLeaderEpoch: it asks the broker all else."""
+    broker.source._rewind(P1, 7, 1)
+    broker.read(batch(P0, 10, 12))
+    broker.wait(RENEW_S - 1)
+    assert broker.made == 0
+    before = len(broker.taken)
+    broker.wait(1)
+    await_that("the end of the one before", lambda: broker.closed == 1)
+    assert (broker.made, sorted(broker.taken[before:])) == (1, [(P0, 12), (P1, 7)])
+    broker.wait(RENEW_S)
+    assert broker.made == 1, "one for each standstill"
+    broker.read(batch(P0, 12, 13), batch(P1, 7, 9))
+    assert (broker.source.alarms, broker.stuck) == ((), [])
+    broker.wait(RENEW_S)
+    assert broker.made == 2
 
 
 def test_an_alarm_ends_with_the_next_record(broker: Broker) -> None:
@@ -292,6 +315,7 @@ def test_a_source_partition_without_a_leader_hides_no_other_that_stands_still(br
     broker.wait(LOOK_EVERY_S)
     assert [said.split(":", 2)[1].split()[0] for said in broker.source.alarms] == ["0", "1"]
     broker.wait(STALLED_MAX_S)
+    broker.wait(LOOK_EVERY_S)
     (stuck,) = broker.stuck
     assert stuck.startswith("events:1 at offset 0: the log goes on to offset 1000")
 
