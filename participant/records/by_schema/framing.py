@@ -22,6 +22,8 @@ datum begins. Raises `Misread`."""
 
 BY_ID, BY_GUID = 0, 1
 ID_BYTES, GUID_BYTES = 4, 16
+APICURIO = " (which no registry gives; Apicurio's ids of eight bytes begin so: have its serializer use four)"
+GLUE_VERSION, GLUE_COMPRESSIONS, GLUE_BYTES = 3, (0, 5), 18
 MARK = b"\xc3\x01"
 MARKED_BYTES = len(MARK) + 8
 VALUE_HEADER, KEY_HEADER = "__value_schema_id", "__key_schema_id"
@@ -42,12 +44,26 @@ def identity(data: bytes, what: str) -> tuple[SchemaKey, int]:
     kind = data[0] if data else -1
     end = 1 + {BY_ID: ID_BYTES, BY_GUID: GUID_BYTES}.get(kind, 0)
     if end == 1:
-        raise Misread(f"{what} does not begin with a schema's id (a byte 0 or 1)")
+        raise Misread(f"{what} does not begin with a schema's id (a byte 0 or 1){_of_glue(data)}")
     if len(data) < end:
         raise Misread(f"{what} ends within its schema's id")
     if kind == BY_ID:
         return int.from_bytes(data[1:end], "big"), end
     return str(UUID(bytes=data[1:end])), end
+
+
+def _of_glue(data: bytes) -> str:
+    """Return what to add where a value begins as the serializers of AWS Glue's registry write it.
+
+    Source: aws-glue-schema-registry, `AWSSchemaRegistryConstants`: version 3, compression 0 or 5, a UUID.
+    """
+    if len(data) < GLUE_BYTES or data[0] != GLUE_VERSION or data[1] not in GLUE_COMPRESSIONS:
+        return ""
+    return (
+        ". It begins as AWS Glue's registry has it: a byte 3, one for the compression, and schema version "
+        f"{UUID(bytes=data[2:GLUE_BYTES])}. That registry is not read: have the producer use Confluent's "
+        "serializer, or none (record.framing)"
+    )
 
 
 def single_object(value: bytes, _header: bytes | None) -> tuple[SchemaKey, int]:
@@ -69,4 +85,4 @@ def spelled(key: SchemaKey) -> str:
     """For people."""
     if isinstance(key, bytes):
         return f"the schema of fingerprint {key.hex()}" if key else "the schema"
-    return f"schema {key}"
+    return f"schema {key}" + (APICURIO if key == 0 else "")

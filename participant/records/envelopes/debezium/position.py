@@ -44,6 +44,18 @@ CONNECTOR_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 LSN = r"^(?P<file>[0-9a-fA-F]{8}):(?P<block>[0-9a-fA-F]{8}):[0-9a-fA-F]{4}$"
 
 
+BELOW_ZERO = (
+    "field source.pos is below zero: MariaDB 11.4 and newer write no positions into the binary log by "
+    "default, and Debezium before 3.4 makes such numbers of that. Set binlog_legacy_event_pos=ON in MariaDB, "
+    "or use a newer Debezium"
+)
+HINTS = {
+    "mongodb": "unwrap its events with ExtractNewDocumentState, and read them without record.envelope",
+    "yugabytedb": "unwrap its events with YBExtractNewRecordState, and read them without record.envelope",
+}
+"""Connectors whose events are known and not read as change events -> what to do."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Positions:
     """Where changes stand in their database's log, as numbers that can be compared."""
@@ -135,6 +147,8 @@ def positions(source: pa.StructArray, snapshot: npt.NDArray[np.bool_]) -> Positi
 def _why(field: str, given: object) -> str:
     if given in (None, ""):
         return f"field source.{field} is missing or null: a change without its position"
+    if field == "pos" and isinstance(given, int) and given < 0:
+        return BELOW_ZERO
     return f"field source.{field} is not spelled as a position of this connector"
 
 
@@ -142,4 +156,5 @@ def _unknown(connector: str | None) -> str:
     if connector is None:
         return "field source.connector is missing or null"
     name = f"connector {connector}" if CONNECTOR_NAME.fullmatch(connector) else "the connector"
-    return f"{name} is not known: its positions cannot be compared (known: {', '.join(FORMATS)})"
+    hint = f": {HINTS[connector]}" if connector in HINTS else ""
+    return f"{name} is not known: its positions cannot be compared (known: {', '.join(FORMATS)}){hint}"
