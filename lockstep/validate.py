@@ -22,10 +22,11 @@ from control_topic.topic import ControlTopic
 from lockstep.brokers.dead_letter_topics import ROOM_BYTES, DeadLetterTopics, compacted, too_small
 from lockstep.brokers.source_topics import SourceTopics
 from lockstep.config import Config
+from lockstep.config.kafka import checked_kafka
 from lockstep.driver.capacity import check_slots
 from lockstep.driver.stands import is_ours, named
 from lockstep.driver.storage_use import check_shared, check_use, left, seen, tried, used
-from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed, LockstepError
+from lockstep.errors import EXIT_FAILED, EXIT_WELL, ConfigError, Failed, LockstepError
 from lockstep.hooks.sinks import catalog_spec
 from lockstep.hooks.trial import try_hooks
 from lockstep.launch.jars import JarsError, find_java
@@ -57,6 +58,11 @@ def ok(name: str, detail: str) -> Check:
 def check_kafka(config: Config, kafka: Mapping[str, str]) -> Iterator[Check]:
     """Java, the broker, the source topics, the control topic and the dead-letter topics."""
     yield _guarded("java", lambda: f"{find_java()}")
+    try:
+        checked_kafka(config)
+    except ConfigError as error:
+        yield Check(name="source.kafka", verdict="failed", detail=str(error))
+        return
     source = SourceTopics(kafka, config.source.topics)
     try:
         facts = source.facts()

@@ -10,6 +10,15 @@ from lockstep.config.properties import resolve_references
 from lockstep.config.secrets import HIDDEN, holds_secret, without_secrets
 from lockstep.errors import ConfigError
 
+HINTS = {
+    "No provider for SASL mechanism GSSAPI": (
+        ". The wheel of confluent-kafka has no Kerberos: install a librdkafka with it, and confluent-kafka "
+        "from its source (pip install --no-binary confluent-kafka confluent-kafka), on driver and workers"
+    ),
+    "Unsupported SASL mechanism": ". There are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER",
+}
+"""What librdkafka says -> what to do about it."""
+
 
 def resolve_kafka(config: Config, *, environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """librdkafka's properties with secrets resolved in this process, `bootstrap.servers` among them.
@@ -43,6 +52,6 @@ def checked_kafka(config: Config) -> dict[str, str]:
         for name, value in properties.items():
             if value and (holds_secret(name, value) or value != config.source.kafka.get(name, value)):
                 reason = reason.replace(value, HIDDEN)
-        reason = without_secrets(reason)
+        reason = without_secrets(reason) + next((said for word, said in HINTS.items() if word in reason), "")
         raise ConfigError(f"source.kafka: librdkafka refuses the properties: {reason}") from None
     return properties

@@ -49,7 +49,24 @@ def refused_kafka_properties(properties: Mapping[str, str]) -> Iterator[tuple[st
     for name in properties:
         if name in KAFKA_OWNED:
             yield name, f"set by Lockstep itself: {KAFKA_OWNED[name]}"
+    yield from _without_tokens(properties)
     yield from refused_references(properties)
+
+
+def _without_tokens(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """(property, why) where OAuth is asked for and no token would be fetched: clients would wait for one."""
+    name = next((one for one in ("sasl.mechanism", "sasl.mechanisms") if one in properties), "")
+    if properties.get(name, "").upper() != "OAUTHBEARER":
+        return
+    fetches = properties.get("sasl.oauthbearer.method", "").lower() == "oidc"
+    if not fetches and properties.get("enable.sasl.oauthbearer.unsecure.jwt", "").lower() != "true":
+        yield (
+            name,
+            (
+                'needs "sasl.oauthbearer.method" = "oidc", with sasl.oauthbearer.client.id, .client.secret '
+                "and .token.endpoint.url: no token is fetched otherwise"
+            ),
+        )
 
 
 def refused_references(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:

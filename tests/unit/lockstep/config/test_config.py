@@ -882,6 +882,28 @@ def test_what_is_taken_before_anything_starts_the_workers_own_clients_take(kafka
     Producer(producer_settings(properties, batch_bytes_max=1 << 20))
 
 
+@pytest.mark.parametrize(
+    ("kafka", "said"),
+    [
+        ({"sasl.mechanism": "GSSAPI"}, "The wheel of confluent-kafka has no Kerberos"),
+        ({"sasl.mechanism": "AWS_MSK_IAM"}, "There are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER"),
+    ],
+)
+def test_a_mechanism_that_librdkafka_does_not_have_is_refused_with_what_to_do(
+    kafka: dict[str, str], said: str
+) -> None:
+    config = config_of({"source.kafka": {"security.protocol": "SASL_SSL", **kafka}})
+    with pytest.raises(ConfigError, match=said):
+        checked_kafka(config)
+
+
+def test_oauth_without_a_way_to_fetch_tokens_is_refused() -> None:
+    oauth = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
+    assert 'needs "sasl.oauthbearer.method" = "oidc"' in problems_of({"source.kafka": oauth})
+    for more in ({"sasl.oauthbearer.method": "oidc"}, {"enable.sasl.oauthbearer.unsecure.jwt": "true"}):
+        config_of({"source.kafka": {**oauth, **more}})
+
+
 def test_what_librdkafka_says_never_holds_a_secret() -> None:
     config = config_of({"source.kafka": {"ssl.key.pem": SECRET, "security.protocol": "ssl"}})
     with pytest.raises(ConfigError) as caught:
