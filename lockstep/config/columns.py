@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lockstep.config.problems import Problem, nearest
-from participant.records.kinds import ENVELOPES, FORMATS
+from participant.records.kinds import CONNECT, ENVELOPES, FORMATS
 from table.partitioners.expressions import sources_of
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ def rest_problem(record: RecordSection) -> str:
     if not FORMATS[record.format].has_rest:
         named = ", ".join(name for name, kind in FORMATS.items() if kind.has_rest)
         return f"it is had of {named}, not of {record.format}: make columns of the fields that are to be kept"
+    if record.envelope == CONNECT:
+        return "it is not had of values in Kafka Connect's envelope: make the fields columns of record.schema"
     if ENVELOPES[record.envelope].brings_order:
         return f"it is not had of {record.envelope} events: make the fields columns of record.schema"
     return ""

@@ -171,6 +171,7 @@ class Config(Section):
             ahead_max_ms=self.record.ahead_max_ms,
             unavailable_value=self.record.unavailable_value,
             decimal_handling=self.record.decimal_handling,
+            on_no_field=self.record.on_no_field,
         )
 
     def mark_rule(self) -> MarkRule | None:

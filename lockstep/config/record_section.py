@@ -139,6 +139,14 @@ class RecordSection(Section):
             "Empty: no value is a placeholder."
         ),
     )
+    on_no_field: Literal["reject", "null_row"] = Field(
+        default="reject",
+        description=(
+            "Of JSON, what becomes of a value in which the field of no column is found, such as one in an "
+            "envelope, with names in another letter case, or `{}`: `reject`, or `null_row`, a row of nothing "
+            "but null. Means nothing with `record.rest`, which keeps what is there."
+        ),
+    )
     on_error: Literal["fail", "dead_letter"] = Field(
         default="fail",
         description=(

@@ -13,7 +13,8 @@ from lockstep.infer.sample import Limits, sample
 from lockstep.infer.shapes import Shape
 from lockstep.infer.trial import Verdict, tried
 from lockstep.letters.reading import Broker
-from participant.records.json.values import Mismatch, parse
+from participant.records.json.values import Mismatch, Object, parse
+from participant.records.kinds import CONNECT, CONNECT_PAYLOAD
 from participant.records.raw import RawBatch
 from table.widening import ddl_of
 
@@ -48,15 +49,15 @@ def infer(config: Config, kafka: Mapping[str, str], topics: Sequence[str], limit
     """`kafka`: with secrets resolved. Raises as `sample` does, and `ConfigError` for what is not inferred."""
     record = config.record
     framed = record.format == FRAMED
-    if not (framed or record.format == JSON) or record.envelope != "none":
-        what = f"{record.envelope} events" if record.envelope != "none" else record.format
+    if not (framed or record.format == JSON) or record.envelope not in ("none", CONNECT):
+        what = f"{record.envelope} events" if record.envelope not in ("none", CONNECT) else record.format
         raise ConfigError(
             f"of {what} no schema is inferred: it is of records that are objects in JSON, each of them a "
             "row, and of Avro, Protobuf and JSON Schema a registry says it"
         )
     broker = Broker(kafka=kafka, group=config.group_id, reader=config.source.reader)
     found = sample(broker, topics, limits, headers=framed)
-    shape, without_value, no_objects = Shape(), 0, Counter[str]()
+    shape, payloads, without_value, no_objects = Shape(), Shape(), 0, Counter[str]()
     batches, nameless = _bare(found.batches) if framed else (found.batches, [])
     no_objects.update(nameless)
     for batch in batches:
@@ -65,17 +66,25 @@ def infer(config: Config, kafka: Mapping[str, str], topics: Sequence[str], limit
                 without_value += 1
                 continue
             try:
-                shape.add(parse(value))
+                document = parse(value)
+                shape.add(document)
+                if (payload := payload_of(document)) is not None:
+                    payloads.add(payload)
             except Mismatch as mismatch:
                 no_objects[str(mismatch).partition(" at ")[0]] += 1
             except RecursionError:
                 no_objects["nested too deeply"] += 1
+    enveloped = record.envelope == CONNECT or 2 * payloads.seen > shape.seen
+    shape = payloads if enveloped else shape
     proposal = proposed(shape)
     given = [
         batch.take((~batch.values.nulls).nonzero()[0]) if batch.values.nulls is not None else batch
         for batch in batches
     ]
-    verdict = tried(config, proposal, given) if proposal.columns else Verdict(refused="there are none")
+    envelope = CONNECT if enveloped else "none"
+    verdict = (
+        tried(config, proposal, given, envelope) if proposal.columns else Verdict(refused="there are none")
+    )
     return Inferred(
         topics=tuple(topics),
         sample=found,
@@ -84,7 +93,17 @@ def infer(config: Config, kafka: Mapping[str, str], topics: Sequence[str], limit
         no_objects=dict(no_objects.most_common(20)),
         proposal=proposal,
         verdict=verdict,
+        envelope=envelope,
     )
+
+
+def payload_of(document: Object) -> Object | None:
+    """Return the row in Kafka Connect's envelope, None where a value is in none."""
+    fields = dict(document)
+    schema, payload = fields.get("schema"), fields.get(CONNECT_PAYLOAD)
+    if fields.keys() != {"schema", CONNECT_PAYLOAD} or not isinstance(schema, Object):
+        return None
+    return payload if isinstance(payload, Object) and "type" in dict(schema) else None
 
 
 def _bare(batches: Sequence[RawBatch]) -> tuple[list[RawBatch], list[str]]:

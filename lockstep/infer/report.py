@@ -11,6 +11,7 @@ from lockstep.infer.columns import Proposal
 from lockstep.infer.sample import Sample
 from lockstep.infer.shapes import OBJECT, Shape, is_map, together
 from lockstep.infer.trial import Verdict
+from participant.records.kinds import CONNECT
 
 FIELDS_SHOWN = 500
 
@@ -47,6 +48,8 @@ class Inferred:
     """Why values are no objects -> how many."""
     proposal: Proposal
     verdict: Verdict
+    envelope: str = "none"
+    """Of `participant.records.kinds.ENVELOPES`: what the values are wrapped in."""
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""
@@ -60,6 +63,7 @@ class Inferred:
             "no_objects": self.no_objects,
             "schema": self.proposal.ddl,
             "columns": self.proposal.sources,
+            "envelope": self.envelope,
             "fields": [
                 {
                     "field": path,
@@ -83,6 +87,8 @@ class Inferred:
         lines = [*_commented(self._facts()), ""]
         if self.proposal.columns:
             lines += _schema(self.proposal.ddl)
+            if self.envelope != "none":
+                lines.append(f"envelope = {_toml(self.envelope)}")
         if self.proposal.sources:
             lines += ["", "[record.columns]"]
             lines += [f"{name} = {_toml(source)}" for name, source in self.proposal.sources.items()]
@@ -100,6 +106,8 @@ class Inferred:
             yield f"{self.without_value:,} have no value: with inserts rejects, with upserts deletes."
         for why, count in self.no_objects.items():
             yield f"{count:,} are no objects: {why}."
+        if self.envelope == CONNECT:
+            yield "Values are in Kafka Connect's envelope: the fields are those of their payload."
         yield ""
         yield from self._table()
         if self.proposal.notes:

@@ -29,11 +29,13 @@ class Verdict:
     """Why the columns cannot be read at all; empty where they can."""
 
 
-def tried(config: Config, proposal: Proposal, batches: Iterable[RawBatch]) -> Verdict:
-    """Of records that have a value."""
+def tried(config: Config, proposal: Proposal, batches: Iterable[RawBatch], envelope: str) -> Verdict:
+    """Of records that have a value. `envelope`: of `participant.records.kinds.ENVELOPES`."""
     found = Verdict()
     spec = TableSpec(path="", name=config.table.name, mode=INSERT, ddl=proposal.ddl)
-    record = RecordSpec(decoder=config.record.decoder, columns=tuple(proposal.sources.items()))
+    record = RecordSpec(
+        decoder=config.record.decoder, columns=tuple(proposal.sources.items()), envelope=envelope
+    )
     try:
         reads = decoder(spec, table_schema(spec.ddl, kafka_columns=False), record)
     except SchemaError as error:

@@ -179,10 +179,7 @@ def translate_connect(sheet: Sheet, *, string_is_json: bool = False) -> None:
     translate_converter(sheet, "value.converter", string_is_json=string_is_json)
     translate_converter(sheet, "key.converter")
     if json_with_schemas(sheet) and sheet.settings.get("record.envelope") != "debezium":
-        sheet.must(
-            "record.columns",
-            'values are {"schema": …, "payload": …}: of each column name = "value.payload.name"',
-        )
+        sheet.put("record.envelope", "connect")
     if sheet.settings.get("table.kind") == "upsert":
         sheet.must("table.key", "the fields of the record key")
     sheet.must("pipeline.id", "who the pipeline is")

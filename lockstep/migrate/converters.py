@@ -133,7 +133,7 @@ def _schemas_enable(sheet: Sheet, name: str, kind: str) -> None:
     if kind != "json":
         sheet.none(name, "means something to JsonConverter alone")
     elif sheet.is_true(name):
-        sheet.differs(name, "record.columns", None, "values are {schema, payload}: their payload is the row")
+        sheet.same(name, why="values are {schema, payload}, and their payload is the row: record.envelope")
     else:
         sheet.same(name, why="a value is the row itself")
 

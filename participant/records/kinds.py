@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 DEBEZIUM = "debezium"
 """The envelope of that name."""
+CONNECT = "connect"
+"""Likewise."""
+CONNECT_PAYLOAD = "payload"
+"""The field of Kafka Connect's envelope that holds the row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +124,15 @@ class EnvelopeKind:
 
 ENVELOPES: Mapping[str, EnvelopeKind] = {
     "none": EnvelopeKind(made_by="participant.records.envelopes.plain:Plain", meaning="it is the row"),
+    CONNECT: EnvelopeKind(
+        made_by="participant.records.envelopes.plain:Plain",
+        meaning=(
+            'it is `{"schema": …, "payload": …}`, as Kafka Connect\'s JsonConverter writes it with '
+            "`schemas.enable=true`, and `payload` is the row"
+        ),
+        formats=frozenset({"json"}),
+        followed=frozenset(),
+    ),
     DEBEZIUM: EnvelopeKind(
         made_by="participant.records.envelopes.debezium.envelope:ChangeEvents",
         meaning=(

@@ -13,6 +13,7 @@ import pyarrow as pa
 from control_topic.messages import SourcePartition
 from participant.records.changes import IGNORE
 from participant.records.errors import BatchTooLarge
+from participant.records.kinds import CONNECT
 from participant.records.placeholder import UNAVAILABLE
 from participant.records.raw import RawBatch
 from participant.records.registry.settings import RegistrySettings
@@ -83,6 +84,7 @@ class KeyReader(Protocol):
         """What the keys at these places, which ascend, say of the fields that key a row."""
 
 
+REJECT, NULL_ROW = "reject", "null_row"
 BY_SCHEMA = frozenset({"avro", "json_schema", "protobuf"})
 """Formats whose records may name a schema of a registry."""
 LookBack: TypeAlias = Callable[[SourcePartition, int], Iterable[RawBatch]]
@@ -137,13 +139,15 @@ class RecordSpec:
     decimal_handling: str = ""
     """Encoding of decimals in change events of JSON: one of `HANDLINGS`. Empty: digits in a string, or a
     number."""
+    on_no_field: str = REJECT
+    """What becomes of a value in JSON in which no column's field is found: `REJECT` or `NULL_ROW`."""
     as_keys: bool = False
     """Whether what is read as values are keys, by the header and the schema that keys have."""
 
     @property
     def is_mapped(self) -> bool:
         """Whether a column is anything else than the value's field of its name."""
-        return bool(self.columns or self.rest)
+        return bool(self.columns or self.rest) or self.envelope == CONNECT
 
     @property
     def is_alone(self) -> bool:

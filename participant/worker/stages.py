@@ -12,10 +12,19 @@ import pyarrow as pa
 from control_topic.clocks import wall_ms
 from participant.records.changes import HALT
 from participant.records.event_time import EventTimeReader
-from participant.records.kinds import ENVELOPES, format_made, made
-from participant.records.port import Asked, Decoder, Envelope, LookBack, RecordSpec, nothing
+from participant.records.kinds import CONNECT, CONNECT_PAYLOAD, ENVELOPES, format_made, made
+from participant.records.port import (
+    REJECT,
+    Asked,
+    Decoder,
+    Envelope,
+    Format,
+    LookBack,
+    RecordSpec,
+    nothing,
+)
 from participant.records.registry.session import RegistrySession
-from participant.records.sources import taken
+from participant.records.sources import VALUE, Source, parse, spelled, taken
 from participant.records.unavailable import AvailableRows, may_hold
 from participant.source.fetcher import BATCH_RECORDS
 from participant.worker.checked import CheckedDecoder
@@ -135,12 +144,13 @@ def unchecked_decoder(
             decimal_handling=record.decimal_handling,
             look_back=look_back,
         )
+        rows = _rejecting(values, schema, record)
         if not record.is_mapped:
-            return envelope.decoder(asked, values, keys)
+            return envelope.decoder(asked, rows, keys)
         from participant.records.columns.decoder import columns_decoder
 
         row_keys = format_made(record.key_format, record.of_keys)
-        return columns_decoder(asked, plan_of(schema, record), envelope, values, keys, row_keys)
+        return columns_decoder(asked, plan_of(schema, record), envelope, rows, keys, row_keys)
 
     if not record.follows:
         return reading(schema)
@@ -170,7 +180,38 @@ def plan_of(schema: pa.Schema, record: RecordSpec) -> Plan:
     """How the table's columns come out of records. Raises `SchemaError`."""
     from participant.records.columns.plan import plan
 
-    return plan(schema, dict(record.columns), record.rest)
+    return plan(schema, sources_of(schema, record), record.rest)
+
+
+def sources_of(schema: pa.Schema, record: RecordSpec) -> dict[str, str]:
+    """Return the source of each column that is not the value's field of its name, as `record.columns` has it.
+
+    In Kafka Connect's envelope the fields of a value are those of its payload.
+    """
+    sources = dict(record.columns)
+    if record.envelope != CONNECT:
+        return sources
+    for name in record_schema(schema).names:
+        source = parse(sources.get(name, f"{VALUE}.{spelled(name)}"))
+        if source.kind == VALUE and source.path:
+            inside = Source(VALUE, (CONNECT_PAYLOAD, *source.path))
+            sources[name] = f"{inside}{f' as {source.reads}' if source.reads else ''}"
+    return sources
+
+
+def _rejecting(values: Format, schema: pa.Schema, record: RecordSpec) -> Format:
+    """Return the format of values, which rejects those without a field of any column if that is asked for."""
+    plain = record.format == "json" and record.envelope in ("none", CONNECT)
+    if not plain or record.rest or record.on_no_field != REJECT:
+        return values
+    sources = sources_of(schema, record)
+    read = [parse(sources.get(name, f"{VALUE}.{spelled(name)}")) for name in record_schema(schema).names]
+    paths = [source.path for source in read if source.kind == VALUE and source.path]
+    if not paths:
+        return values
+    from participant.records.json.found_fields import FoundFields
+
+    return FoundFields(values, paths)
 
 
 def _reads_by(schema: pa.Schema, record: RecordSpec) -> str:
