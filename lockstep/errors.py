@@ -66,7 +66,12 @@ def sentence(error: Exception) -> str:
     """What an operator is told of an error. Of one of the JVM's: what it threw, and not which call did."""
     if type(error).__module__.partition(".")[0] in OUR_PACKAGES:
         return str(error)
+    return f"unexpected: {type(error).__name__}: {thrown(error)}; --debug shows where it came from"
+
+
+def thrown(error: Exception) -> str:
+    """Return the first line of an error that says something: of one of the JVM's, what was thrown there."""
     lines = str(error).strip().splitlines() or [""]
-    thrown = next((line[2:] for line in lines[1:] if line.startswith(": ")), "")  # Py4J's own form
-    first = thrown if type(error).__name__ == "Py4JJavaError" and thrown else lines[0]
-    return f"unexpected: {type(error).__name__}: {first}; --debug shows where it came from"
+    if type(error).__name__ != "Py4JJavaError":
+        return lines[0]
+    return next((line[2:] for line in lines[1:] if line.startswith(": ")), lines[0])  # Py4J's own form

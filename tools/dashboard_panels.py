@@ -174,6 +174,7 @@ FLOW = Row(
             says="Records that are not in the table: all together, and the worst source partitions.",
             asks=[
                 (one("lockstep_total_lag_records"), "all"),
+                (one("lockstep_producer_transaction_records"), "behind an open producer transaction"),
                 (
                     f"topk(5, {one('lockstep_lag_records', by='topic, source_partition')})",
                     "{{topic}}:{{source_partition}}",
@@ -186,6 +187,7 @@ FLOW = Row(
             says="Age of the oldest record that is not in the table, and of the worst source partitions.",
             asks=[
                 (one("lockstep_max_lag_seconds"), "oldest"),
+                (one("lockstep_producer_transaction_seconds"), "oldest open producer transaction"),
                 (
                     f"topk(5, {one('lockstep_lag_seconds', by='topic, source_partition')})",
                     "{{topic}}:{{source_partition}}",

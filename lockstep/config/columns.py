@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lockstep.config.problems import Problem, nearest
-from participant.records.kinds import CONNECT, ENVELOPES, FORMATS
+from participant.records.kinds import ENVELOPES, FORMATS
+from participant.records.sources import CONNECT
 from table.partitioners.expressions import sources_of
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ with importing():
     from typing import Any
 
     import click
+    from py4j.protocol import Py4JJavaError
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
@@ -49,12 +50,12 @@ with importing():
         LockstepError,
         Superseded,
         sentence,
+        thrown,
     )
     from lockstep.launch.process_end import run_process
     from lockstep.launch.submit import needs_of
     from lockstep.offsets.operator_commit import execute_operator_commit
     from lockstep.validate import validate_in_job
-    from table.hudi.driver import java
     from table.service.ledger import RunOutcome, RunOutcomeKind
     from table.service.progress import Progress
 
@@ -202,10 +203,10 @@ def _session(config: Config, run: str) -> SparkSession:
         builder = builder.config(name, value)
     try:
         spark = builder.getOrCreate()
-    except java.THROWN as error:
+    except Py4JJavaError as error:
         jvm: Any = SparkContext._jvm
         version = jvm.java.lang.System.getProperty("java.version")
-        raise Failed(f"Spark does not start, on Java {version}: {java.sentence(error)}") from error
+        raise Failed(f"Spark does not start, on Java {version}: {thrown(error)}") from error
     spark.sparkContext.setLogLevel("ERROR")
     no_trace_of_accumulators(spark.sparkContext)
     if config.log.format == JSON:

@@ -14,8 +14,8 @@ from lockstep.infer.shapes import Shape
 from lockstep.infer.trial import Verdict, tried
 from lockstep.letters.reading import Broker
 from participant.records.json.values import Mismatch, Object, parse
-from participant.records.kinds import CONNECT, CONNECT_PAYLOAD
 from participant.records.raw import RawBatch
+from participant.records.sources import CONNECT, CONNECT_PAYLOAD
 from table.widening import ddl_of
 
 JSON, FRAMED = "json", "json_schema"

@@ -11,7 +11,7 @@ from lockstep.infer.columns import Proposal
 from lockstep.infer.sample import Sample
 from lockstep.infer.shapes import OBJECT, Shape, is_map, together
 from lockstep.infer.trial import Verdict
-from participant.records.kinds import CONNECT
+from participant.records.sources import CONNECT
 
 FIELDS_SHOWN = 500
 

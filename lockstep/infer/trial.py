@@ -29,7 +29,7 @@ class Verdict:
     """Why the columns cannot be read at all; empty where they can."""
 
 
-def tried(config: Config, proposal: Proposal, batches: Iterable[RawBatch], envelope: str) -> Verdict:
+def tried(config: Config, proposal: Proposal, batches: Iterable[RawBatch], envelope: str = "none") -> Verdict:
     """Of records that have a value. `envelope`: of `participant.records.kinds.ENVELOPES`."""
     found = Verdict()
     spec = TableSpec(path="", name=config.table.name, mode=INSERT, ddl=proposal.ddl)

@@ -19,7 +19,7 @@ SAME_NAME = (
 )
 RANGES: Mapping[str, tuple[int, int]] = {
     "fetch.min.bytes": (1, 100_000_000),
-    "fetch.wait.max.ms": (0, 300_000),
+    "fetch.wait.max.ms": (0, 299_000),
     "session.timeout.ms": (1, 3_600_000),
     "heartbeat.interval.ms": (1, 3_600_000),
     "max.poll.interval.ms": (1, 86_400_000),
@@ -290,3 +290,24 @@ _OWN: Mapping[str, Callable[[Sheet, str], None]] = {
 
 KNOWN = frozenset({*SAME_NAME, *RANGES, *RENAMED, *NO_EQUAL, *_OWN, *KAFKA_OWNED})
 """Names of a Java consumer that mean something here."""
+
+
+AT_LEAST: tuple[tuple[str, int, str, int, int], ...] = (
+    ("reconnect.backoff.max.ms", 10_000, "reconnect.backoff.ms", 100, 0),
+    ("retry.backoff.max.ms", 1_000, "retry.backoff.ms", 100, 0),
+    ("max.poll.interval.ms", 300_000, "session.timeout.ms", 45_000, 0),
+    ("socket.timeout.ms", 60_000, "fetch.wait.max.ms", 500, 1_000),
+)
+"""Relations that librdkafka wants: a number and its default, another one and its default, and how much more the
+first must be at least."""
+
+
+def keep_relations(sheet: Sheet) -> None:
+    """Raise numbers that librdkafka refuses beside others, which the Java client takes."""
+    kafka = sheet.settings.get("source.kafka", {})
+    assert isinstance(kafka, dict)
+    for name, default, other, others_default, more in AT_LEAST:
+        least = int(kafka.get(other, others_default)) + more
+        if int(kafka.get(name, default)) < least:
+            kafka[name] = str(least)
+            sheet.note(f"source.kafka.{name} is {least}: librdkafka refuses less beside {other}.")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from lockstep.config.values import PIPELINE_ID_LENGTH_MAX
-from lockstep.migrate.clients import translate_client
+from lockstep.migrate.clients import keep_relations, translate_client
 from lockstep.migrate.converters import json_with_schemas, translate_converter
 from lockstep.migrate.sheet import Rules, Sheet, no_equal
 
@@ -176,6 +176,7 @@ RULES: Rules = {
 def translate_connect(sheet: Sheet, *, string_is_json: bool = False) -> None:
     """All that is Connect's own, and what has to be said where it says nothing."""
     sheet.apply(RULES)
+    keep_relations(sheet)
     translate_converter(sheet, "value.converter", string_is_json=string_is_json)
     translate_converter(sheet, "key.converter")
     if json_with_schemas(sheet) and sheet.settings.get("record.envelope") != "debezium":

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from lockstep.migrate.clients import translate_client
+from lockstep.migrate.clients import keep_relations, translate_client
 from lockstep.migrate.confluent import first_topic, set_interval
 from lockstep.migrate.converters import SUBPROPERTIES, set_registry, set_registry_ssl
 from lockstep.migrate.hudi_names import (
@@ -352,3 +352,4 @@ def _client(sheet: Sheet) -> None:
     for name in list(sheet.given):
         if name not in sheet.said and not name.startswith(("-", "hoodie.")):
             translate_client(sheet, name, name)
+    keep_relations(sheet)

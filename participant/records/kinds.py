@@ -11,15 +11,13 @@ from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
+from participant.records.sources import CONNECT
+
 if TYPE_CHECKING:
     from participant.records.port import RecordSpec
 
 DEBEZIUM = "debezium"
 """The envelope of that name."""
-CONNECT = "connect"
-"""Likewise."""
-CONNECT_PAYLOAD = "payload"
-"""The field of Kafka Connect's envelope that holds the row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,11 @@ import pyarrow as pa
 from control_topic.messages import SourcePartition
 from participant.records.changes import IGNORE
 from participant.records.errors import BatchTooLarge
-from participant.records.kinds import CONNECT
 from participant.records.placeholder import UNAVAILABLE
 from participant.records.raw import RawBatch
 from participant.records.registry.settings import RegistrySettings
 from participant.records.rejects import NONE, Rejects
-from participant.records.sources import HEADER, HEADERS, KEY, parse
+from participant.records.sources import CONNECT, HEADER, HEADERS, KEY, parse
 from table.rows import Rows, Tombstones
 
 T = TypeVar("T")

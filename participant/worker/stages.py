@@ -12,7 +12,7 @@ import pyarrow as pa
 from control_topic.clocks import wall_ms
 from participant.records.changes import HALT
 from participant.records.event_time import EventTimeReader
-from participant.records.kinds import CONNECT, CONNECT_PAYLOAD, ENVELOPES, format_made, made
+from participant.records.kinds import ENVELOPES, format_made, made
 from participant.records.port import (
     REJECT,
     Asked,
@@ -24,7 +24,7 @@ from participant.records.port import (
     nothing,
 )
 from participant.records.registry.session import RegistrySession
-from participant.records.sources import VALUE, Source, parse, spelled, taken
+from participant.records.sources import CONNECT, CONNECT_PAYLOAD, VALUE, Source, parse, spelled, taken
 from participant.records.unavailable import AvailableRows, may_hold
 from participant.source.fetcher import BATCH_RECORDS
 from participant.worker.checked import CheckedDecoder

@@ -54,6 +54,7 @@ on_schema_change = "auto"
 envelope = "none"
 decimal_handling = ""
 unavailable_value = "__debezium_unavailable_value"
+on_no_field = "reject"
 on_error = "fail"
 dead_letter_topic = ""
 dead_letter_partitions = 1

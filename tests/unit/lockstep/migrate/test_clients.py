@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from confluent_kafka import Consumer
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lockstep.migrate.clients import RANGES, RENAMED, SAME_NAME, UNLIMITED
 from lockstep.migrate.sheet import Verdict
@@ -39,16 +41,7 @@ def test_librdkafka_takes_every_number_that_is_handed_to_it(name: str) -> None:
         low, high = RANGES[name]
         taken = low <= number <= high or (number == -1 and name in UNLIMITED)
         assert verdict is (Verdict.SAME if taken else Verdict.DIFFERS), number
-        beside = {"max.poll.interval.ms": "86400000", "heartbeat.interval.ms": "1", **kafka}
-        if name == "max.poll.interval.ms":
-            beside["session.timeout.ms"] = kafka[name]
-        if name == "retry.backoff.ms":
-            beside["retry.backoff.max.ms"] = "300000"
-        if name == "retry.backoff.max.ms":
-            beside["retry.backoff.ms"] = "1"
-        if name == "heartbeat.interval.ms":
-            beside["session.timeout.ms"] = "3600000"
-        Consumer({"group.id": "a", "log_level": "0", **beside}).close()
+        Consumer({"group.id": "a", "log_level": "0", **kafka}).close()
 
 
 @pytest.mark.parametrize(
@@ -125,3 +118,14 @@ def test_values_of_glues_registry_are_named_as_such() -> None:
     glue = "com.amazonaws.services.schemaregistry.kafkaconnect.AWSKafkaAvroConverter"
     sheet = translated("s3", {**S3, "value.converter": glue})
     assert "AWS Glue's registry" in sheet.open["record.format"]
+
+
+@given(st.dictionaries(st.sampled_from(sorted(RANGES)), st.integers(-1, 2**31 - 1), max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_librdkafka_takes_any_numbers_together(numbers: dict[str, int]) -> None:
+    """It refuses some numbers beside others, all of which a Java client takes."""
+    theirs = {ours: java for java, ours in RENAMED.items()}
+    given = {f"consumer.override.{theirs.get(name, name)}": str(value) for name, value in numbers.items()}
+    kafka = translated("s3", {**S3, **given}).settings.get("source.kafka", {})
+    assert isinstance(kafka, dict)
+    Consumer({"group.id": "a", "log_level": "0", **kafka}).close()

@@ -153,7 +153,7 @@ spec:
   tasksMax: 2
   config:
     topics: t1
-    s3.bucket.name: "b"
+    s3.bucket.name: "bucket"
     flush.size: 3
     store.kafka.keys: false
     errors.tolerance: null
@@ -181,7 +181,7 @@ def test_a_connector_of_strimzis_is_read_with_its_cluster(
         "connector.class": "io.confluent.connect.s3.S3SinkConnector",
         "tasks.max": "2",
         "topics": "t1",
-        "s3.bucket.name": "b",
+        "s3.bucket.name": "bucket",
         "flush.size": "3",
         "store.kafka.keys": "false",
         "errors.tolerance": "null",

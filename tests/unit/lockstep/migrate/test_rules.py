@@ -137,8 +137,9 @@ def test_a_connectors_own_converter_is_not_mixed_with_its_workers() -> None:
 
 def test_json_with_its_schema_is_said_to_be_within_an_envelope() -> None:
     given = {**S3, "value.converter": "org.apache.kafka.connect.json.JsonConverter"}
-    assert "value.payload.name" in translated("s3", given).open["record.columns"]
-    assert "record.columns" not in translated("s3", {**given, "value.converter.schemas.enable": "false"}).open
+    assert translated("s3", given).settings["record.envelope"] == "connect"
+    without = translated("s3", {**given, "value.converter.schemas.enable": "false"})
+    assert "record.envelope" not in without.settings
 
 
 @pytest.mark.parametrize("short", sorted(DEBEZIUM))

@@ -301,13 +301,18 @@ EXAMPLES: Mapping[str, Example] = {
         options=(
             *("--table-type", "COPY_ON_WRITE", "--op", "INSERT"),
             *("--source-class", "org.apache.hudi.utilities.sources.JsonKafkaSource"),
-            *("--source-ordering-field", "ts", "--target-base-path", "/user/hive/warehouse/stock_ticks_cow"),
+            *(
+                "--source-ordering-field",
+                "ts",
+                "--target-base-path",
+                "hdfs://namenode:8020/user/hive/warehouse/stock_ticks_cow",
+            ),
             *("--target-table", "stock_ticks_cow", "--props", "/var/demo/config/kafka-source.properties"),
             *("--schemaprovider-class", "org.apache.hudi.utilities.schema.FilebasedSchemaProvider"),
         ),
         said=(STOCK_COLUMNS,),
         expected={
-            "table.path": "file:///user/hive/warehouse/stock_ticks_cow",
+            "table.path": "hdfs://namenode/user/hive/warehouse/stock_ticks_cow",
             "table.kind": "insert",
             "table.key": ["key"],
             "source.starting_offsets": "earliest",
@@ -320,14 +325,19 @@ EXAMPLES: Mapping[str, Example] = {
         options=(
             *("--table-type", "MERGE_ON_READ", "--disable-compaction"),
             *("--source-class", "org.apache.hudi.utilities.sources.JsonKafkaSource"),
-            *("--source-ordering-field", "ts", "--target-base-path", "/user/hive/warehouse/stock_ticks_mor"),
+            *(
+                "--source-ordering-field",
+                "ts",
+                "--target-base-path",
+                "hdfs://namenode:8020/user/hive/warehouse/stock_ticks_mor",
+            ),
             *("--target-table", "stock_ticks_mor", "--continuous", "--min-sync-interval-seconds", "30"),
             *("--hoodie-conf", "hoodie.streamer.kafka.source.maxEvents=100000"),
         ),
         said=(STOCK_COLUMNS.replace("ts STRING", "ts BIGINT"),),
         expected={
             "table.kind": "upsert",
-            "table.path": "file:///user/hive/warehouse/stock_ticks_mor",
+            "table.path": "hdfs://namenode/user/hive/warehouse/stock_ticks_mor",
             "table.ordering": "ts",
             "table.buckets": 4,
             "services.compaction": "off",

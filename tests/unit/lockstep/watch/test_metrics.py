@@ -59,6 +59,8 @@ lockstep_lag_records topic source_partition
 lockstep_lag_seconds topic source_partition
 lockstep_total_lag_records
 lockstep_max_lag_seconds
+lockstep_producer_transaction_records
+lockstep_producer_transaction_seconds
 lockstep_participants
 lockstep_participants_missing
 lockstep_coordinator_epoch

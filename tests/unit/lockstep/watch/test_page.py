@@ -43,7 +43,16 @@ from tests.watched import (
 TOP = {
     *("version", "at_ms", "pipeline", "state", "headline", "advice", "problems", "halted", "run", "run_ms"),
     *("epoch", "coordinator", "coordinators", "mode", "settings", "table", "last_commit", "freshness_ms"),
-    *("lag", "rates", "totals", "transactions", "source_partitions", "source_partitions_total", "workers"),
+    *(
+        "lag",
+        "producer_transactions",
+        "rates",
+        "totals",
+        "transactions",
+        "source_partitions",
+        "source_partitions_total",
+        "workers",
+    ),
     *("services", "troubles", "dead_letters", "sources", "control", "watermark", "next_end"),
 }
 TRANSACTION = {

@@ -294,8 +294,8 @@ def test_a_client_that_cannot_be_closed_is_the_last_that_another_takes_the_place
 def test_a_client_that_reads_of_others_is_not_deaf(broker: Broker) -> None:
     broker.source._rewind(P1, 0, 1)
     broker.away = {P0}
-    for number in range(20):
-        broker.wait(DEAF_S / 2)
+    for number in range(40):
+        broker.wait(RENEW_S / 2)
         broker.read(batch(P1, number, number + 1))
     assert broker.made == 0
 
