@@ -298,8 +298,8 @@ AT_LEAST: tuple[tuple[str, int, str, int, int], ...] = (
     ("max.poll.interval.ms", 300_000, "session.timeout.ms", 45_000, 0),
     ("socket.timeout.ms", 60_000, "fetch.wait.max.ms", 500, 1_000),
 )
-"""Relations that librdkafka wants: a number and its default, another one and its default, and how much more the
-first must be at least."""
+"""Relations that librdkafka wants: a number and its default, another one and its default, and by how much the
+first must exceed the second at least."""
 
 
 def keep_relations(sheet: Sheet) -> None:

@@ -23,6 +23,7 @@ from tests.seeded import (
     letters,
     locks,
     marks,
+    neighbours,
     orders,
     others,
     readers,
@@ -54,6 +55,7 @@ _ALL: tuple[Bug, ...] = (
     *marks.BUGS,
     *events.BUGS,
     *readers.BUGS,
+    *neighbours.BUGS,
 )
 
 BUGS: Final = {bug.name: bug for bug in _ALL}

@@ -34,3 +34,4 @@ class Hole(StrEnum):
     CIVIL_TIME = "A local time that the clock shows twice is taken for its first meaning."
     OFFSETS = "An operator's change of offsets goes past what every commit is asked."
     READERS = "Another engine, or the JVM, does not find rows that are in the table."
+    NEIGHBOURS = "A rule of a neighbouring system is assumed, and not the one that it has."

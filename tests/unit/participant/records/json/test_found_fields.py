@@ -1,4 +1,4 @@
-"""Values in JSON of which no column's field is found are rejects, by either decoder, and all others are rows."""
+"""Values in JSON in which no column's field is found are rejects, by either decoder; all others are rows."""
 
 from __future__ import annotations
 
