@@ -126,7 +126,7 @@ def test_a_checkpoint_that_no_run_has_followed_goes_before_that_of_the_newest_co
     pipeline: Pipeline, spark: SparkSession
 ) -> None:
     pipeline.produce(400)
-    theirs, topic = f"{pipeline.folder}/theirs", pipeline.topic
+    theirs, topic = f"file://{pipeline.folder}/theirs", pipeline.topic
     options = {
         "hoodie.table.name": "theirs",
         "hoodie.datasource.write.operation": "bulk_insert",

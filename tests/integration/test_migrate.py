@@ -274,7 +274,7 @@ def test_offsets_of_hudis_own_sink_are_those_of_its_newest_commit(
     pipeline: Pipeline, spark: SparkSession
 ) -> None:
     pipeline.produce(400)
-    theirs = f"{pipeline.folder}/theirs"
+    theirs = f"file://{pipeline.folder}/theirs"
     options = {
         "hoodie.table.name": "theirs",
         "hoodie.datasource.write.operation": "bulk_insert",

@@ -1,4 +1,4 @@
-"""A broker whose policy forbids settings, sizes or replication factors of topics that are created."""
+"""A broker whose policy forbids settings or sizes of topics that are created."""
 
 from __future__ import annotations
 
@@ -36,12 +36,9 @@ public class ByName implements CreateTopicPolicy {
             why = "Config 'compression.type' may only be 'producer'";
         if (topic.startsWith("unnamed") && given.containsKey("message.timestamp.type"))
             why = "Two of your properties are not permitted here";
-        if (topic.startsWith("size") && 
+        if (topic.startsWith("size")
                 && Long.parseLong(given.getOrDefault("max.message.bytes", "0")) > 8388608L)
             why = "Config 'max.message.bytes' must not exceed 8388608";
-        Short replicas = asked.replicationFactor();
-        if (topic.startsWith("replicas") && replicas != null && replicas == 1)
-            why = "Topic replication factor must be 3";
         if (topic.startsWith("never")) why = "Topics are created by the platform team";
         if (why != null) throw new PolicyViolationException(why);
     }
@@ -76,7 +73,6 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         ("free", ()),
         ("compression", ("compression.type",)),
         ("unnamed", ("cleanup.policy", "retention.ms", "message.timestamp.type", "compression.type")),
-        ("replicas", ("replication factor",)),
     ],
 )
 def test_a_control_topic_is_created_without_what_the_policy_forbids(
@@ -122,7 +118,7 @@ def test_dead_letter_topics_are_created_as_large_as_the_policy_allows(
 
 def test_a_setting_without_which_a_topic_is_of_no_use_is_not_left_out(servers: str) -> None:
     topics = KeptTopics({"bootstrap.servers": servers}, lambda topics, what, why: Failed(f"{topics}: {why}"))
-    with pytest.raises(Failed, match="compression: Config"):
+    with pytest.raises(Failed, match="compression.marks: Config"):
         topics.make(
             ["compression.marks"], partitions=1, required={"compression.type": "zstd"}, deadline_s=0.0
         )
