@@ -118,7 +118,7 @@ def test_dead_letter_topics_are_created_as_large_as_the_policy_allows(
 
 def test_a_setting_without_which_a_topic_is_of_no_use_is_not_left_out(servers: str) -> None:
     topics = KeptTopics({"bootstrap.servers": servers}, lambda topics, what, why: Failed(f"{topics}: {why}"))
-    with pytest.raises(Failed, match="compression.marks: Config"):
+    with pytest.raises(Failed, match=r"compression\.marks: Config"):
         topics.make(
             ["compression.marks"], partitions=1, required={"compression.type": "zstd"}, deadline_s=0.0
         )
