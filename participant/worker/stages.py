@@ -206,8 +206,8 @@ def _rejecting(values: Format, schema: pa.Schema, record: RecordSpec) -> Format:
         return values
     sources = sources_of(schema, record)
     read = [parse(sources.get(name, f"{VALUE}.{spelled(name)}")) for name in record_schema(schema).names]
-    paths = [source.path for source in read if source.kind == VALUE and source.path]
-    if not paths:
+    paths = [source.path for source in read if source.kind == VALUE]
+    if not paths or () in paths:  # a column has the value whole
         return values
     from participant.records.json.found_fields import FoundFields
 

@@ -155,7 +155,7 @@ def test_a_record_says_where_and_when_it_was_sent() -> None:
     ddl = "t STRING, p INT, o BIGINT, ts TIMESTAMP, ms BIGINT, d DATE, ds STRING, wide BIGINT, id INT"
     sources = {"t": "topic", "p": "partition", "o": "offset", "ts": "timestamp", "ms": "timestamp"}
     sources |= {"d": "timestamp as DATE", "ds": "timestamp as date", "wide": "partition"}
-    decoded = made(ddl, sources).decode(batch([b'{"id":1}', b"{}"], timestamps_ms=[FIRST_MS, -1]))
+    decoded = made(ddl, sources).decode(batch([b'{"id":1}', b'{"id":null}'], timestamps_ms=[FIRST_MS, -1]))
     assert rows(decoded)[0] == {
         "t": "events",
         "p": 3,
@@ -227,7 +227,7 @@ def test_keys_are_had_whole_and_by_field_and_a_record_without_one_has_null(decod
 
 
 def test_a_batch_without_keys_and_headers_is_not_taken_where_columns_come_from_them() -> None:
-    given = batch([b"{}"])
+    given = batch([b'{"a":null}'])
     bare = RawBatch(
         partition=PLACE, offsets=given.offsets, timestamps_ms=given.timestamps_ms, values=given.values
     )
@@ -361,10 +361,10 @@ def test_without_columns_from_elsewhere_the_decoder_is_the_one_there_was() -> No
 def test_a_time_beyond_the_years_that_there_are_is_a_reject_and_no_other_time() -> None:
     times = [FIRST_MS, 2**62, 253_402_300_799_999, 253_402_300_800_000]
     reads = made("ts TIMESTAMP, d DATE, a INT", {"ts": "timestamp", "d": "timestamp as DATE"})
-    decoded = reads.decode(batch([b"{}"] * 4, timestamps_ms=times))
+    decoded = reads.decode(batch([b'{"a":null}'] * 4, timestamps_ms=times))
     assert [row["d"].year for row in rows(decoded)] == [2023, 9999]
     assert sorted(reasons(decoded)) == [1, 3]
-    numbers = made("ms BIGINT, a INT", {"ms": "timestamp"}).decode(batch([b"{}"] * 4, timestamps_ms=times))
+    numbers = made("ms BIGINT, a INT", {"ms": "timestamp"}).decode(batch([b'{"a":null}'] * 4, timestamps_ms=times))
     assert [row["ms"] for row in rows(numbers)] == times
 
 
