@@ -72,7 +72,7 @@ BUGS = (
             "tests/unit/control_topic/test_creation.py",
             "test_what_is_optional_is_left_out_until_the_broker_creates_it[named]",
         ),
-        {"confluent_kafka.cimpl.KafkaException": "POLICY_VIOLATION"},
+        {"cimpl.KafkaException": "POLICY_VIOLATION"},
     ),
     Bug(
         "numbers_of_a_java_client_are_copied",
@@ -80,7 +80,7 @@ BUGS = (
         Hole.NEIGHBOURS,
         {"lockstep.migrate.clients:RANGES": within},
         of(CLIENTS, "test_librdkafka_takes_any_numbers_together"),
-        {"confluent_kafka.cimpl.KafkaException": "_INVALID_ARG"},
+        {"cimpl.KafkaException": "_INVALID_ARG"},
     ),
     Bug(
         "a_path_without_a_scheme_is_of_this_machine",

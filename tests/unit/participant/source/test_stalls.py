@@ -197,8 +197,8 @@ def test_a_client_that_hangs_while_its_log_goes_on_is_another_one_before_the_run
     assert broker.made == 0
     before = len(broker.taken)
     broker.wait(1)
-    await_that("the end of the one before", lambda: broker.closed == 1)
     assert (broker.made, sorted(broker.taken[before:])) == (1, [(P0, 12), (P1, 7)])
+    await_that("the end of the one before", lambda: broker.closed == 1)
     broker.wait(RENEW_S)
     assert broker.made == 1, "one for each standstill"
     broker.read(batch(P0, 12, 13), batch(P1, 7, 9))
