@@ -144,7 +144,8 @@ class RecordSection(Section):
         description=(
             "Of JSON, what becomes of a value in which the field of no column is found, such as one in an "
             "envelope, with names in another letter case, or `{}`: `reject`, or `null_row`, a row of nothing "
-            "but null. Means nothing with `record.rest`, or a column of the whole value, which keep what is there."
+            "but null. Means nothing with `record.rest`, or a column of the whole value, which keep what is "
+            "there."
         ),
     )
     on_error: Literal["fail", "dead_letter"] = Field(
