@@ -46,6 +46,7 @@ from table.hudi.evolution import evolve
 from table.hudi.modes import INDEX_TYPE, MODES, kept_properties
 from table.hudi.properties import AUTO_ARCHIVE, ONE_CLOCK, archives_beside, shared_lock
 from table.hudi.properties import check as check_properties
+from table.hudi.reader.schema_history import check_history
 from table.hudi.reader.timeline import Timeline
 from table.hudi.reader.torn import Torn
 from table.hudi.upkeep.due import Upkeep
@@ -154,6 +155,8 @@ class HudiTable:
             definition = self._session.load()
             definition = self._keep(spec, definition)
             check_table(definition, spec)
+            if not created:
+                check_history(self._session.store)
             spec = with_the_tables(definition, spec)
             # The table's own columns first: their order stays what foreign writers know.
             schema = evolve(definition.schema, schema_of(spec), spec)

@@ -28,6 +28,7 @@ from table.hudi.driver.table_lock import Holder
 from table.hudi.driver.watchdog import Watchdog
 from table.hudi.files.log_file import log_file_version
 from table.hudi.layout import file_id
+from table.hudi.reader.schema_history import renamed_or_dropped
 from table.hudi.reader.torn import Torn
 from table.port import UPSERT, Commit, TableSpec
 from table.state import PREFIX, TableState
@@ -122,6 +123,10 @@ class PreCommit:
         implements = ("java.util.function.BiConsumer",)
 
 
+HISTORY = "latest_schema"
+"""By which a commit with schema-on-read keeps the ids of columns: Hudi's SerDeHelper.LATEST_SCHEMA."""
+
+
 class Columns:
     """The table's columns as our commits say them, and whether those of others still agree.
 
@@ -175,6 +180,12 @@ class Columns:
         self._ours = instant
 
     def _look_at(self, instant: Any, made: Any) -> None:
+        if made.getMetadata(HISTORY) and (change := renamed_or_dropped(self._session.store)):
+            raise Contradiction(
+                f"another writer changed the table's columns while this run went on (instant "
+                f"{instant.requestedTime()}): {change} with Hudi's schema-on-read, which no commit of "
+                "Lockstep's carries on"
+            )
         theirs = made.getMetadata("schema")
         operations = self._session.hudi.common.model.WriteOperationType
         if theirs and operations.canUpdateSchema(made.getOperationType()):

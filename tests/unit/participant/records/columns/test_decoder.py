@@ -364,7 +364,9 @@ def test_a_time_beyond_the_years_that_there_are_is_a_reject_and_no_other_time() 
     decoded = reads.decode(batch([b'{"a":null}'] * 4, timestamps_ms=times))
     assert [row["d"].year for row in rows(decoded)] == [2023, 9999]
     assert sorted(reasons(decoded)) == [1, 3]
-    numbers = made("ms BIGINT, a INT", {"ms": "timestamp"}).decode(batch([b'{"a":null}'] * 4, timestamps_ms=times))
+    numbers = made("ms BIGINT, a INT", {"ms": "timestamp"}).decode(
+        batch([b'{"a":null}'] * 4, timestamps_ms=times)
+    )
     assert [row["ms"] for row in rows(numbers)] == times
 
 
