@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lockstep.errors import EXIT_WELL
-from tests.harness import Pipeline
+from tests.harness import SCHEMA, Pipeline
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -30,7 +30,7 @@ def by_ids(spark: SparkSession) -> Iterator[SparkSession]:
 @pytest.mark.parametrize(
     ("statement", "refused"),
     [
-        ("ALTER TABLE {t} RENAME COLUMN day TO dag", "column day was renamed to dag"),
+        ("ALTER TABLE {t} RENAME COLUMN note TO remark", "column note was renamed to remark"),
         ("ALTER TABLE {t} DROP COLUMN amount", "column amount was dropped"),
         ("ALTER TABLE {t} ADD COLUMNS (more STRING)", ""),
     ],
@@ -45,6 +45,8 @@ def test_a_table_whose_columns_were_changed_by_id_is_refused_unless_some_were_on
     by_ids.sql(f"CREATE TABLE {name} USING hudi LOCATION '{pipeline.place.address}'")
     by_ids.sql(statement.format(t=name))
     pipeline.produce(100)
+    if not refused:
+        pipeline.settings["record.schema"] = f"{SCHEMA}, more STRING"
     run = pipeline.run_to_end()
     if not refused:
         assert run.process.returncode == EXIT_WELL, run.text()

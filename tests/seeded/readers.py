@@ -117,4 +117,14 @@ BUGS = (
             "test_files_of_which_some_have_statistics_of_a_column_and_others_have_none_are_not_copied",
         ),
     ),
+    Bug(
+        "columns_are_taken_by_names_whatever_their_ids",
+        "A table goes on whose columns were renamed or dropped by id, and readers see other columns' data.",
+        Hole.READERS,
+        {"table.hudi.reader.schema_history:renamed_or_dropped": always("")},
+        of(
+            "tests/unit/table/hudi/reader/test_schema_history.py",
+            "test_the_newest_file_of_the_folder_counts_and_a_table_without_one_is_well",
+        ),
+    ),
 )
