@@ -50,4 +50,7 @@ def _type(kind: Any, path: str) -> pa.DataType:
         return pa.list_(_type(without_null(kind["items"]), f"{path}[]"))
     if shape == "map":
         return pa.map_(pa.string(), _type(without_null(kind["values"]), f"{path}{{}}"))
-    raise SchemaError(f"the table's field {path} is {show(kind)}, which record.schema has no word for")
+    raise SchemaError(
+        f"the table's field {path} is {show(kind)}, which record.schema has no word for: rewrite its rows "
+        "with Spark into a new table, with a CAST to a type of Spark's own"
+    )

@@ -47,6 +47,17 @@ def shape_of(kind: Any) -> str:
 _SCALARS = {shape_of(avro): DDL_NAMES[arrow] for arrow, avro in AVRO_TYPES.items()}
 
 
+def has_words(kind: Any) -> bool:
+    """Return whether Spark DDL has a word for the type, and for each within it."""
+    kind = without_null(kind)
+    shape = shape_of(kind)
+    if shape == RECORD:
+        return all(has_words(field["type"]) for field in kind["fields"])
+    if shape in INSIDE:
+        return has_words(kind[INSIDE[shape][0]])
+    return shape == DECIMAL or shape in _SCALARS
+
+
 def digits_of(kind: Mapping[str, Any]) -> tuple[int, int]:
     """Precision and scale of a decimal."""
     return int(kind["precision"]), int(kind.get("scale", 0))

@@ -16,6 +16,7 @@ from table.hudi.avro_ddl import (
     INSIDE,
     RECORD,
     digits_of,
+    has_words,
     in_full,
     is_nullable,
     shape_of,
@@ -64,6 +65,12 @@ def covers(ours: str, theirs: str, spec: Fixed) -> bool:
     never_null = {*spec.key_fields, spec.ordering_field}
     merged = json.loads(evolve(theirs, ours, spec))
     return bool(_canonical(merged, never_null) == _canonical(json.loads(ours), never_null))
+
+
+WITHOUT_WORDS = (
+    "Lockstep writes no column of that type. Rewrite the table's rows with Spark into a new table, with a "
+    "CAST to a type of Spark's own, or write to another path"
+)
 
 
 class _Merge:
@@ -129,15 +136,16 @@ class _Merge:
                 f"{self._where}: its field {parent}{name} is {parent}{spelled} in the configuration: write "
                 f"{name} in record.schema"
             )
+        advice = "add it to record.schema" if has_words(field["type"]) else WITHOUT_WORDS
         return Contradiction(
             f"{self._where}: it has the field {parent}{name} {in_full(field['type'])}, the configuration has "
-            "not: add it to record.schema"
+            f"not: {advice}"
         )
 
     def _differs(self, path: str, has: Any, wanted: Any, advice: str) -> Contradiction:
+        what = f"{advice} {in_full(has)}, or write to another path" if has_words(has) else WITHOUT_WORDS
         return Contradiction(
-            f"{self._where}: field {path} is {in_full(has)}, the configuration says {in_full(wanted)}: "
-            f"{advice} {in_full(has)}, or write to another path"
+            f"{self._where}: field {path} is {in_full(has)}, the configuration says {in_full(wanted)}: {what}"
         )
 
     def _new_not_null(self, path: str, kind: Any) -> Contradiction:

@@ -203,6 +203,32 @@ def test_fields_by_which_rows_and_files_are_found_stay_as_they_are(name: str, ol
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [
+        ({"type": "long", "logicalType": "timestamp-millis"}, "TIMESTAMP"),
+        ({"type": "long", "logicalType": "local-timestamp-millis"}, "TIMESTAMP_NTZ"),
+        ({"type": "int", "logicalType": "time-millis"}, "INT"),
+        ({"type": "enum", "name": "c", "symbols": ["A"]}, "STRING"),
+        ({"type": "string", "logicalType": "uuid"}, "STRING"),
+        ({"type": "fixed", "name": "f", "size": 4}, "BINARY"),
+        ({"type": "array", "items": {"type": "fixed", "name": "f", "size": 4}}, "ARRAY<BINARY>"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_type_that_ddl_has_no_word_for_is_refused_with_an_advice_that_can_be_followed(
+    kind: dict[str, object], wanted: str
+) -> None:
+    theirs = json.loads(avro(""))
+    theirs["fields"].append({"name": "x", "type": ["null", kind], "default": None})
+    for ours in (avro(f"x {wanted}"), avro("")):
+        with pytest.raises(Contradiction) as refused:
+            evolve(json.dumps(theirs), ours, SPEC)
+        said = str(refused.value)
+        assert "Rewrite the table's rows with Spark into a new table, with a CAST" in said
+        assert "write in record.schema" not in said and "add it to record.schema" not in said
+
+
 def test_a_null_inside_arrays_and_maps_of_others_may_become_one() -> None:
     others = avro("a ARRAY<INT>, m MAP<STRING,INT>").replace('["null","int"]', '"int"')
     assert others != avro("a ARRAY<INT>, m MAP<STRING,INT>")
