@@ -26,6 +26,10 @@ class Disunited(SchemaError):
     """Two say different things of a column that no table can have both of; the sentence names it."""
 
 
+class FixedColumn(Disunited):
+    """A column by which rows or files are found would have another type, which no table of them can have."""
+
+
 def united(has: pa.Schema, wanted: pa.Schema, *, fixed: Collection[str] = ()) -> pa.Schema:
     """The columns of `has` in their order, wide enough for `wanted`, then what only that has.
 
@@ -136,7 +140,7 @@ def _field(has: pa.Field, wanted: pa.Field | None, parent: str, fixed: frozenset
     path = f"{parent}{has.name}"
     kind = _type(has.type, wanted.type, path)
     if path in fixed and kind != has.type:
-        raise Disunited(
+        raise FixedColumn(
             f"field {path} is {full_name(has.type)} and would be {full_name(wanted.type)}, and rows or files "
             "are found by it"
         )

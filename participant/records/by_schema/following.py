@@ -25,7 +25,7 @@ from participant.records.errors import ChangedSchema, UnknownSchema
 from participant.records.port import Decoded, Decoder, Follows, FollowsEvents
 from participant.records.raw import RawBatch, Values
 from table.schema import KAFKA_PREFIX, POSITION_COLUMN, SchemaError, parse_ddl, record_schema
-from table.widening import Disunited, ddl_of, united
+from table.widening import Disunited, FixedColumn, ddl_of, united
 
 log = logging.getLogger("lockstep.registry")
 
@@ -50,6 +50,12 @@ Registered: TypeAlias = tuple[Schemas, Callable[[SchemaKey], str]]
 
 ADVICE = (
     'Write record.schema with the columns that the table is to have, and record.on_schema_change = "ignore"'
+)
+
+
+NEW_TABLE = (
+    "Such a column keeps its type for the table's life: begin a new table, with another pipeline.id and "
+    "table.path, and record.schema with the wider type. It reads the topics from their beginning"
 )
 
 
@@ -256,8 +262,9 @@ class FollowingDecoder:
             wanted = self._follows.columns(key, self._record)
             wide = widened(self._record, wanted, self._fixed, self._taken)
         except (NoColumn, Disunited) as why:
+            advice = NEW_TABLE if isinstance(why, FixedColumn) else ADVICE
             return (
-                f"{self._follows.spelled(key)}: {placed(why, self._within(key))}. {ADVICE}"
+                f"{self._follows.spelled(key)}: {placed(why, self._within(key))}. {advice}"
                 if brings_row()
                 else None
             )

@@ -153,6 +153,8 @@ def test_a_column_by_which_rows_are_found_does_not_change(registry: Registry, tm
     reads = made(registry, tmp_path, partition_fields=("n",))
     stop = reads.decode(batch([value(number, WIDE, id="a", n=1, at=None)])).stop
     assert stop is not None and "rows or files are found by it" in stop[1]
+    assert "begin a new table, with another pipeline.id and table.path" in stop[1]
+    assert "on_schema_change" not in stop[1], "leaving the wider type out would reject the record"
 
 
 @pytest.mark.parametrize(
