@@ -157,6 +157,17 @@ def test_a_column_by_which_rows_are_found_does_not_change(registry: Registry, tm
     assert "on_schema_change" not in stop[1], "leaving the wider type out would reject the record"
 
 
+def test_a_new_table_with_the_wider_type_has_the_rows_of_before_and_after(
+    registry: Registry, tmp_path: Path
+) -> None:
+    """The advice of the halt before, followed as it is written."""
+    wide = record({"id": "string", "n": "long"})
+    old, new = registered(registry, NARROW, wide)
+    reads = made(registry, tmp_path, "id STRING, n BIGINT", partition_fields=("n",))
+    decoded = reads.decode(batch([value(old, NARROW, id="a", n=1), value(new, wide, id="b", n=2**40)]))
+    assert decoded.stop is None and decoded.table.column("n").to_pylist() == [1, 2**40]
+
+
 @pytest.mark.parametrize(
     ("fields", "table", "why"),
     [
