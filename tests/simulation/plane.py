@@ -491,7 +491,8 @@ class Plane:
         world = self._world
         slow_ms = world.chance.upto(world.flush_ms)
         if world.tail_began_ms is not None:  # in peace nobody is silent for as long as the write timeout
-            slow_ms = min(slow_ms, world.write_timeout_ms - SLACK_MS)
+            timeout_ms = min(world.write_timeout_ms, self._worker.write_timeout_ms)
+            slow_ms = min(slow_ms, timeout_ms - SLACK_MS)
         if world.ends_beside:
             self._ends_ms = slow_ms - slow_ms // 4
             slow_ms //= 4

@@ -87,6 +87,12 @@ class Worker(Clocked):
         world.scheduler.at(world.chance.upto(REPORT_MS), self, self._report)
         world.scheduler.at(world.chance.upto(200), self, world.group.join, self)
 
+    @property
+    def write_timeout_ms(self) -> int:
+        """Write timeout of the tuning that this worker received last."""
+        tuning = self._tuning
+        return self.world.write_timeout_ms if tuning is None else tuning.write_timeout_ms
+
     # --- the core's thread ------------------------------------------------------------------------
 
     def post(self, event: ev.Event) -> None:

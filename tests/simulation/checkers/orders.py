@@ -24,6 +24,7 @@ class OrdersAreDone(Checker):
         self._held: dict[tuple[str, int], list[Held]] = {}
         self._until_ms: dict[tuple[str, int], int] = {}
         self._writers: dict[str, dict[SourcePartition, str]] = {}
+        self._durable: dict[str, int] = {}
 
     def ordered(self, driver: Driver, number: int, order: Order) -> None:
         if order.action == COMMIT:
@@ -79,9 +80,23 @@ class OrdersAreDone(Checker):
         self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
     ) -> None:
         """There may always be a newer one that is not: who waits for this one is answered."""
-        orders = claims.core.rounds.orders
+        orders, run = claims.core.rounds.orders, claims.core.settings.run
+        if orders.durable > self._durable.get(run, 0):
+            self._durable[run] = orders.durable
+            self._forget_others(run, orders.durable)
         if orders.settled < orders.durable:
             self.violated(f"order {orders.durable} to commit is done, and it is said up to {orders.settled}")
+
+    def _forget_others(self, run: str, durable: int) -> None:
+        """Forget workers that own nothing when the coordinator decides.
+
+        The driver hears of the decision later, and a worker that slept may own its source partitions again.
+        """
+        writers = self._writers.get(run, {})
+        for of, number in self._held:
+            if of == run and number <= durable:
+                held = self._held[of, number]
+                self._held[of, number] = [one for one in held if writers.get(one[1]) == one[0].incarnation]
 
     def at_end(self) -> None:
         if self.world.ending.obstacles():
