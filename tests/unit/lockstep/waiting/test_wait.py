@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lockstep import cli
+from lockstep.commands import wait as commands
+from lockstep.waiting import wait
 
 PIPELINE = """
 [pipeline]
@@ -64,25 +65,38 @@ def test_what_nobody_can_wait_for_is_refused(
     ],
 )
 def test_without_table_and_broker_it_waits_and_then_says_what_is_missing(
-    config: Path, goal: list[str]
+    config: Path, goal: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = [sys.executable, "-m", "lockstep.cli", "wait", "-c", str(config)]
-    done = subprocess.run(
-        [*command, *goal, "--timeout", "5s", "--output", "json"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 1, done.stderr
-    assert "not reached within 5s" in done.stderr and "There is no Hudi table at" in done.stderr
-    found = json.loads(done.stdout)
+    clock = Clock()
+    monkeypatch.setattr(wait, "time", clock)
+    monkeypatch.setattr(wait, "ASK_S", 1.0)
+    monkeypatch.setattr(wait, "HALTS_S", 1.0)
+    monkeypatch.setattr(wait, "LAST_S", 60.0)
+    monkeypatch.setattr(commands, "Wait", partial(wait.Wait, clock_s=clock.monotonic))
+    code = cli.run(["wait", "-c", str(config), *goal, "--timeout", "10m", "--output", "json"])
+    written = capsys.readouterr()
+    assert code == 1, written.err
+    assert "not reached within 10m" in written.err and "There is no Hudi table at" in written.err
+    found = json.loads(written.out)
     assert found["reached"] is False and found["halted"] is None
     if goal[0] == "--offset":
         assert found["missing"] == [{"topic": "events", "partition": 0, "wanted": 5, "committed": None}]
     elif goal[0] == "--complete-through":
         assert found["complete_through_ms"] == 1_795_132_800_000 and found["watermark"] is None
-        said = done.stderr.splitlines()[-1]
+        said = written.err.splitlines()[-1]
         assert "127.0.0.1:1" not in said and "watermark" not in said, "who needs no broker waits for none"
     else:
-        assert "127.0.0.1:1" in done.stderr
+        assert "127.0.0.1:1" in written.err
+
+
+class Clock:
+    """Time that passes only in sleeps: one lasts until the end of the wait, however long a look takes."""
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self._now_s
+
+    def sleep(self, _seconds: float) -> None:
+        self._now_s += 600.0

@@ -15,7 +15,7 @@ from table.hudi.files.handing import InsertHanding
 from tests.unit.table.hudi.files.test_base_writer import SCHEMA, open_writer
 
 DAYS = 20
-DEADLINE_S = 30
+DEADLINE_S = 600
 
 
 @dataclass
