@@ -42,6 +42,9 @@ from table.service.source_facts import SourceTopicsError
 
 log = logging.getLogger("lockstep.validate")
 
+BROKER = "broker"
+"""The check that a broker which answers passes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
@@ -69,7 +72,7 @@ def check_kafka(config: Config, kafka: Mapping[str, str]) -> Iterator[Check]:
     except SourceTopicsError as error:
         yield Check(name="source topics", verdict="failed", detail=str(error))
         return
-    yield ok("broker", f"{config.source.bootstrap_servers} answers; cluster {facts.cluster}")
+    yield ok(BROKER, f"{config.source.bootstrap_servers} answers; cluster {facts.cluster}")
     for topic in config.source.topics:
         partitions = [p for p in facts.partitions if p.topic == topic]
         yield ok(f"source topic {topic}", f"{len(partitions)} partitions, topic id {facts.topics[topic]}")

@@ -16,7 +16,8 @@ from lockstep.config import Config, resolve_kafka
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed
 from lockstep.launch.short_job import run_short_job
 from lockstep.output import Output
-from lockstep.validate import Check, check_hooks, check_kafka, check_storage
+from lockstep.validate import BROKER, Check, check_hooks, check_kafka, check_storage
+from lockstep.validate_records import check_records
 from lockstep.validate_schemas import check_columns, check_schemas
 
 COLOURS = {"ok": "green", "warning": "yellow", "failed": "red"}
@@ -30,7 +31,7 @@ COLOURS = {"ok": "green", "warning": "yellow", "failed": "red"}
 )
 @standard_options
 def command(config: Config, output: Output, master: str | None, confs: tuple[str, ...]) -> int:
-    """Check configuration, broker, topics, table, Spark slots and writes; start nothing.
+    """Check configuration, broker, topics, records, table, Spark slots and writes; start nothing.
 
     Exit code 0 when a run would work, 1 when it would not.
     """
@@ -43,7 +44,10 @@ def command(config: Config, output: Output, master: str | None, confs: tuple[str
     columns, begun = check_columns(config)
     checks += columns
     if begun is not None:
-        checks += [*check_schemas(begun), *check_hooks(begun, kafka), *_in_spark(begun, master, confs)]
+        checks += check_schemas(begun)
+        if any(check.name == BROKER for check in checks):
+            checks.append(check_records(begun, kafka))
+        checks += [*check_hooks(begun, kafka), *_in_spark(begun, master, confs)]
     failed = [check for check in checks if check.verdict == "failed"]
     document = {"valid": not failed, "checks": [asdict(check) for check in checks]}
     output.document(document, lambda: _text(checks))

@@ -9,7 +9,7 @@ from lockstep.config import Config
 from lockstep.errors import ConfigError, Failed
 from lockstep.infer.columns import proposed
 from lockstep.infer.report import Inferred, Told
-from lockstep.infer.sample import Limits, sample
+from lockstep.infer.sample import Limits, NoRecords, sample
 from lockstep.infer.shapes import Shape
 from lockstep.infer.trial import Verdict, tried
 from lockstep.letters.reading import Broker
@@ -56,7 +56,10 @@ def infer(config: Config, kafka: Mapping[str, str], topics: Sequence[str], limit
             "row, and of Avro, Protobuf and JSON Schema a registry says it"
         )
     broker = Broker(kafka=kafka, group=config.group_id, reader=config.source.reader)
-    found = sample(broker, topics, limits, headers=framed)
+    try:
+        found = sample(broker, topics, limits, whole=framed)
+    except NoRecords as why:
+        raise Failed(f"{why}: produce some, or name another --topic.") from why
     shape, payloads, without_value, no_objects = Shape(), Shape(), 0, Counter[str]()
     batches, nameless = _bare(found.batches) if framed else (found.batches, [])
     no_objects.update(nameless)

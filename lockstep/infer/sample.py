@@ -19,6 +19,10 @@ BATCH_RECORDS_MAX = 2_000
 """Fetched at once."""
 
 
+class NoRecords(Failed):
+    """The topics are empty."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """How much is read; at the first that is reached it ends."""
@@ -44,23 +48,23 @@ class Sample:
     """Why there is less than was asked for, though more is there; empty where that is not so."""
 
 
-def sample(broker: Broker, topics: Sequence[str], limits: Limits, *, headers: bool = False) -> Sample:
-    """`headers`: whether records are read with theirs.
+def sample(broker: Broker, topics: Sequence[str], limits: Limits, *, whole: bool = False) -> Sample:
+    """`whole`: whether records are read with their keys and headers.
 
-    Raises `SourceTopicsError`, `SourceUnreadable`, `Failed` where there is nothing, or nothing comes.
+    Raises `SourceTopicsError`, `SourceUnreadable`, `NoRecords`; `Failed` where nothing comes.
     """
     source = SourceTopics(broker.kafka, topics)
     places = source.facts().partitions
     begins, ends = dict(source.earliest(places)), dict(source.end(places))
     filled = [place for place in places if begins[place] < ends[place]]
     if not filled:
-        raise Failed(f"{', '.join(topics)}: no records are there; produce some, or name another --topic.")
+        raise NoRecords(f"no records are in {', '.join(topics)}")
     chosen = filled[: limits.records]
     share = -(-limits.records // len(chosen))
     found = Sample(source_partitions=len(filled))
     settings = fetch_settings(broker.kafka, group=broker.group, queue_bytes_max=QUEUE_BYTES_MAX)
     with closing(
-        open_fetcher(settings, broker.reader, whole=headers, records_max=BATCH_RECORDS_MAX)
+        open_fetcher(settings, broker.reader, whole=whole, records_max=BATCH_RECORDS_MAX)
     ) as fetcher:
         for place in chosen:
             last = max(begins[place], ends[place] - share)

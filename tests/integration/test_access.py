@@ -10,6 +10,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import ResourceType
 
 from lockstep.brokers.local import Broker
+from lockstep.config.load import from_mapping
+from lockstep.validate_records import check_records
 from participant.source.native import missing
 from tests.broker_fixture import create_topic
 from tests.harness import await_that
@@ -74,3 +76,24 @@ def test_a_group_that_may_not_be_joined_is_refused_at_once_with_what_to_give(
         (reason,) = await_that("refusal", lambda: one.refused, deadline_s=DEADLINE_S)
     assert f"does not let this worker into consumer group {one.group}" in reason
     assert "the right to read the group" in reason
+
+
+def test_validate_fails_without_the_right_to_read_the_topic(guarded: Broker) -> None:
+    topic = f"topic-{uuid4().hex[:8]}"
+    kafka = {"bootstrap.servers": guarded.bootstrap_servers}
+    create_topic(guarded.bootstrap_servers, topic)
+    producer = Producer(kafka)
+    producer.produce(topic, b'{"id":1}', partition=0)
+    assert producer.flush(DEADLINE_S) == 0
+    config = from_mapping(
+        {
+            "pipeline": {"id": topic, "workers": 1},
+            "source": {"bootstrap_servers": guarded.bootstrap_servers, "topics": [topic]},
+            "record": {"schema": "id BIGINT"},
+            "table": {"path": "file:///nothing/yet", "name": "t"},
+        }
+    )
+    with denied(guarded.bootstrap_servers, ResourceType.TOPIC, topic):
+        found = check_records(config, kafka)
+    assert found.verdict == "failed" and topic in found.detail and "uthoriz" in found.detail, found
+    assert check_records(config, kafka).verdict == "ok"

@@ -94,7 +94,8 @@ def test_a_topic_says_by_itself_what_its_columns_are_and_nothing_is_committed(
     assert (document["records"], document["without_value"]) == (303, 1)
     assert (document["rows"], document["rejects"]) == (300, 2)
     assert sorted(document["no_objects"].values()) == [1, 1]
-    groups = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_consumer_groups().result()
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    groups = admin.list_consumer_groups().result(30)
     assert topic not in [group.group_id for group in groups.valid]
     consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": topic})
     consumer.close()

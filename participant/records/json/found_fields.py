@@ -20,13 +20,15 @@ import pyarrow.compute as pc
 from participant.records.port import Decoded, Decoder, Format, KeyReader
 from participant.records.raw import RawBatch
 from participant.records.rejects import Reasons, Rejects
-from participant.records.sources import REST_FIELD
+from participant.records.sources import CONNECT_PAYLOAD, REST_FIELD
 
 Path = tuple[str, ...]
 NAMES_SHOWN, NAME_SHOWN = 5, 40
 """Names of fields in a reason, and characters of one."""
 CONNECT = frozenset({"schema", "payload"})
 """The fields of Kafka Connect's envelope."""
+CHANGE = frozenset({"op", "source", "before", "after"})
+"""The fields of Debezium's change events."""
 
 
 class FoundFields:
@@ -125,6 +127,12 @@ def why_none(value: bytes, paths: Sequence[Path]) -> str:
 
 
 def _hint(document: dict[str, Any], paths: Sequence[Path]) -> str:
+    event = document[CONNECT_PAYLOAD] if document.keys() >= CONNECT else document
+    if isinstance(event, dict) and event.keys() >= CHANGE:
+        return '. It is a change event: record.envelope = "debezium" reads it'
+    inside = [path[1:] for path in paths if path[0] == CONNECT_PAYLOAD]
+    if len(inside) == len(paths) and any(path and _has(document, path) for path in inside):
+        return '. It is in no envelope of Kafka Connect: record.envelope = "none" reads it'
     if document.keys() >= CONNECT:
         return '. It is in Kafka Connect\'s envelope: record.envelope = "connect" reads its payload'
     wanted = {path[0].casefold() for path in paths}
