@@ -58,6 +58,26 @@ def test_a_value_without_a_field_of_any_column_is_a_reject_that_names_its_fields
     assert len(reasons) == 6 and "none of" not in reasons[8]
 
 
+EVENT = {"before": None, "after": {"id": 1}, "source": {}, "op": "c"}
+
+
+@pytest.mark.parametrize("kind", [NATIVE, PLAIN])
+@pytest.mark.parametrize(
+    ("envelope", "value", "hint"),
+    [
+        ("none", {"schema": SCHEMA, "payload": {"id": 1}}, 'record.envelope = "connect" reads its payload'),
+        ("none", EVENT, 'record.envelope = "debezium" reads it'),
+        ("none", {"schema": SCHEMA, "payload": EVENT}, 'record.envelope = "debezium" reads it'),
+        ("connect", {"schema": SCHEMA, "payload": EVENT}, 'record.envelope = "debezium" reads it'),
+        ("connect", {"id": 1}, 'record.envelope = "none" reads it'),
+        ("connect", {"other": 1}, "it has other"),
+    ],
+)
+def test_a_reason_names_the_envelope(kind: str, envelope: str, value: object, hint: str) -> None:
+    found = decoder(kind, envelope=envelope).decode(batch(values(value)))
+    assert found.rejects.by_place()[0].endswith(hint)
+
+
 @pytest.mark.parametrize("kind", [NATIVE, PLAIN])
 def test_a_setting_has_rows_of_nothing_but_null(kind: str) -> None:
     found = decoder(kind, on_no_field=NULL_ROW).decode(batch(values({}, {"ID": 1}, {"id": 2})))
