@@ -184,7 +184,7 @@ def test_what_cannot_be_inferred_is_refused_with_a_sentence(
     path = file(tmp_path, broker, topic)
     runner = CliRunner()
     empty = runner.invoke(command, ["-c", str(path)])
-    assert isinstance(empty.exception, Failed) and "no records are there" in str(empty.exception)
+    assert isinstance(empty.exception, Failed) and "no records are in" in str(empty.exception)
     bad = runner.invoke(command, ["-c", str(path), "--topic", "no topic"])
     assert isinstance(bad.exception, ConfigError) and "--topic" in str(bad.exception)
     other = file(tmp_path, broker, topic, envelope="debezium")
