@@ -175,7 +175,7 @@ BUGS = (
     ),
     Bug(
         "validate_passes_records_that_are_no_rows",
-        "lockstep validate says that a run would work though the topic's records are no rows.",
+        "A topic whose records are no rows passes `lockstep validate`.",
         Hole.VALUES,
         {"lockstep.validate_records:describe": passing},
         of("tests/unit/lockstep/test_validate_records.py", "test_a_sample_without_a_row_fails"),

@@ -254,6 +254,7 @@ def document(*, pipeline: str = "events", count: int = 120, now_ms: int = 0, **m
         },
         "freshness_ms": 1_400,
         "lag": {"records": lag, "seconds": 1.4},
+        "producer_transactions": {"records": 0, "seconds": 0.0},
         "rates": {
             "step_ms": 60_000,
             "from_ms": now_ms - HOUR_MS,
