@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+REPLICAS_MAX = 3
 BROKERS_DEFAULT = -1
-"""As a replication factor: the broker's own default."""
+"""Replication factor for which the broker takes its own default."""
 REFUSALS = frozenset(
     {KafkaError.POLICY_VIOLATION, KafkaError.INVALID_CONFIG, KafkaError.INVALID_REPLICATION_FACTOR}
 )
@@ -44,12 +45,20 @@ class WantedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Created:
-    """What the broker has refused on the way."""
+    """Settings that the broker refused before it created the topic."""
 
     left_out: tuple[str, ...] = ()
     """Settings that the topic was created without; `replication factor` among them."""
     reason: str = ""
     """The broker's own words."""
+
+
+def replicas_for(admin: AdminClient, *, timeout_s: float) -> int:
+    """Return the replication factor of a new topic: one replica per broker, at most `REPLICAS_MAX`.
+
+    Raises `KafkaException`.
+    """
+    return max(1, min(REPLICAS_MAX, len(admin.list_topics(timeout=timeout_s).brokers)))
 
 
 def create_topic(

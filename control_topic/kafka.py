@@ -209,26 +209,26 @@ class ControlReader:
         return taken
 
     def close(self) -> None:
-        self._close_beside(CLOSE_S)
+        self._close_in_thread(CLOSE_S)
         self._watch.close()
         self._end_watch.close()
 
     def _renew(self) -> None:
-        """Read on with another consumer, since this one brings nothing while the log goes on."""
+        """Replace a consumer that returns nothing although the log has more records."""
         if self._position is None or (self._closing is not None and self._closing.is_alive()):
             return
         log.warning(
-            "Created another consumer of the control topic %s: the one before brought nothing from offset %d"
-            " on, and the log goes on.",
+            "Created another consumer of the control topic %s: the previous one returned nothing from"
+            " offset %d on, and the log has more records.",
             self._topic,
             self._position,
         )
-        self._close_beside(0.0)
+        self._close_in_thread(0.0)
         self._consumer = self._open_consumer()
         self._consumer.assign([TopicPartition(self._topic, PARTITION, self._position)])
 
-    def _close_beside(self, timeout_s: float) -> None:
-        """Close the consumer in a thread of its own, which one that hangs may never end; wait so long."""
+    def _close_in_thread(self, timeout_s: float) -> None:
+        """Close the consumer in another thread and wait at most `timeout_s`: a hanging one never closes."""
         self._closing = threading.Thread(target=self._consumer.close, name="control-reader-end", daemon=True)
         self._closing.start()
         self._closing.join(timeout_s)
@@ -313,7 +313,7 @@ class ControlReader:
         self.recoveries += 1
         self._position, self._reached, self._retry_at = None, 0, 0.0
         self._start = "tail"
-        self._close_beside(CLOSE_S)
+        self._close_in_thread(CLOSE_S)
         self._consumer = self._open_consumer()
         self._complaints.count += 1
         self._complaints.last = why

@@ -13,7 +13,14 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from control_topic.creation import REFUSALS, Created, WantedTopic, create_topic
+from control_topic.creation import (
+    REFUSALS,
+    REPLICAS_MAX,
+    Created,
+    WantedTopic,
+    create_topic,
+    replicas_for,
+)
 from control_topic.errors import ControlTopicRefused, ControlTopicUnavailable
 
 log = logging.getLogger(__name__)
@@ -34,7 +41,6 @@ hundreds of megabytes in each reader does not get in."""
 
 DENIALS = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 """Errors of a user who may not create topics."""
-REPLICAS_MAX = 3
 REQUEST_TIMEOUT_S = 10.0
 POLL_S = 0.1
 
@@ -107,8 +113,7 @@ class ControlTopic:
         """
         wanted = WantedTopic(topic=self._topic, partitions=1, replicas=REPLICAS_MAX, optional=SETTINGS)
         try:
-            brokers = len(self._admin.list_topics(timeout=timeout_s).brokers)
-            wanted = replace(wanted, replicas=max(1, min(REPLICAS_MAX, brokers)))
+            wanted = replace(wanted, replicas=replicas_for(self._admin, timeout_s=timeout_s))
             return create_topic(self._admin, wanted, timeout_s=timeout_s, validate_only=validate_only)
         except KafkaException as error:
             why = error.args[0].str()

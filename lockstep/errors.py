@@ -63,7 +63,7 @@ OUR_PACKAGES = frozenset({"lockstep", "table", "control_topic", "coordinator", "
 
 
 def sentence(error: Exception) -> str:
-    """What an operator is told of an error. Of one of the JVM's: what it threw, and not which call did."""
+    """Return the sentence about an error for operators; for the JVM's, about the exception it threw."""
     if type(error).__module__.partition(".")[0] in OUR_PACKAGES:
         return str(error)
     return f"unexpected: {type(error).__name__}: {thrown(error)}; --debug shows where it came from"

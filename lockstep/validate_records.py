@@ -6,18 +6,17 @@ kept.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from lockstep.config import Config
 from lockstep.errors import Failed
 from lockstep.infer.sample import Limits, NoRecords, sample
+from lockstep.infer.trial import Tally
 from lockstep.letters.reading import Broker
 from lockstep.validate import Check, ok
 from participant.errors import SourceUnreadable
 from participant.records.errors import SchemasUnavailable
-from participant.records.port import Decoder, decoded_parts
+from participant.records.port import Decoder
 from participant.records.raw import RawBatch
 from participant.worker.stages import decoder
 from table.partition_columns import columns_of
@@ -26,20 +25,6 @@ from table.service.source_facts import SourceTopicsError
 
 NAME = "newest records"
 LIMITS = Limits(records=200, size_bytes=16_000_000, seconds=10.0)
-
-
-@dataclass(slots=True)
-class Tally:
-    """Results of decoding a sample."""
-
-    records: int = 0
-    """Records with a value."""
-    rejects: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-    first_reject: str = ""
-    """Source partition and offset."""
-    halt: str = ""
-    """Source partition, offset and reason where a run halts; empty if it does not."""
 
 
 def check_records(config: Config, kafka: Mapping[str, str]) -> Check:
@@ -58,7 +43,7 @@ def check_records(config: Config, kafka: Mapping[str, str]) -> Check:
     try:
         reads = decoder(spec, columns_of(spec), config.record_spec())
         for batch in found.batches:
-            count_results(reads, batch, tally)
+            count_values(reads, batch, tally)
     except SchemaError as why:
         return Check(name=NAME, verdict="failed", detail=f"cannot be read: {why}")
     except SchemasUnavailable as why:
@@ -66,25 +51,13 @@ def check_records(config: Config, kafka: Mapping[str, str]) -> Check:
     return describe(config, tally)
 
 
-def count_results(reads: Decoder, batch: RawBatch, tally: Tally) -> None:
-    """Decode a batch into `tally`, without tombstones: the delete before one may be outside of the sample.
+def count_values(reads: Decoder, batch: RawBatch, tally: Tally) -> None:
+    """Count a batch without tombstones: the delete before one may be outside of the sample.
 
     Raises `SchemasUnavailable`.
     """
-    if batch.values.nulls is not None:
-        batch = batch.take((~batch.values.nulls).nonzero()[0])
-    if tally.halt or not len(batch):
-        return
-    tally.records += len(batch)
-    for part, decoded in decoded_parts(lambda part: (part, reads.decode(part)), batch):
-        for reject in decoded.rejects:
-            tally.rejects += 1
-            tally.reasons[reject.reason] += 1
-            tally.first_reject = tally.first_reject or f"{batch.partition}@{reject.offset}"
-        if decoded.stop is not None:
-            place, why = decoded.stop
-            tally.halt = f"{batch.partition}@{part.offsets[place]}: {why}"
-            return
+    if len(values := batch.without_tombstones):
+        tally.count(reads, values)
 
 
 def describe(config: Config, tally: Tally) -> Check:

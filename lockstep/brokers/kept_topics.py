@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from control_topic.creation import Created, WantedTopic, create_topic
-from control_topic.topic import REPLICAS_MAX, without_settings
+from control_topic.creation import Created, WantedTopic, create_topic, replicas_for
+from control_topic.topic import without_settings
 from lockstep.errors import Failed
 
 log = logging.getLogger("lockstep.run")
@@ -21,6 +21,7 @@ _client_log = logging.getLogger(f"{__name__}.librdkafka")
 
 ASK_S = 10.0
 POLL_S = 0.1
+CREATED = "be created"
 
 Refusal: TypeAlias = Callable[[str, str, str], Failed]
 """Makes the error of which topics, what could not be done with them ("be described"), and why."""
@@ -70,8 +71,17 @@ class KeptTopics:
 
         `optional`: settings that are left out, with a warning, where the broker's policy forbids them.
         """
+        replicas = self._replicas(", ".join(topics))
         for topic in topics:
-            created = self._create(topic, partitions, optional or {}, required or {})
+            created = self._create(
+                WantedTopic(
+                    topic=topic,
+                    partitions=partitions,
+                    replicas=replicas,
+                    optional=optional or {},
+                    required=required or {},
+                )
+            )
             if created.left_out:
                 log.warning("%s", without_settings(f"topic {topic}", created))
         while not all(self.there(topics).values()):
@@ -83,29 +93,18 @@ class KeptTopics:
         self, topic: str, *, partitions: int, optional: Mapping[str, str] | None = None
     ) -> Created:
         """Ask the broker whether it would create a topic, and create none. Raises what `make` raises."""
-        return self._create(topic, partitions, optional or {}, {}, validate_only=True)
+        replicas = self._replicas(topic)
+        wanted = WantedTopic(topic=topic, partitions=partitions, replicas=replicas, optional=optional or {})
+        return self._create(wanted, validate_only=True)
 
-    def _create(
-        self,
-        topic: str,
-        partitions: int,
-        optional: Mapping[str, str],
-        required: Mapping[str, str],
-        *,
-        validate_only: bool = False,
-    ) -> Created:
-        what = "be created"
-        brokers = self._asked(topic, what, lambda: self._admin.list_topics(timeout=ASK_S)).brokers
-        wanted = WantedTopic(
-            topic=topic,
-            partitions=partitions,
-            replicas=max(1, min(REPLICAS_MAX, len(brokers))),
-            optional=optional,
-            required=required,
-        )
+    def _replicas(self, topics: str) -> int:
+        found: int = self._asked(topics, CREATED, partial(replicas_for, self._admin, timeout_s=ASK_S))
+        return found
+
+    def _create(self, wanted: WantedTopic, *, validate_only: bool = False) -> Created:
         ask = partial(create_topic, self._admin, wanted, timeout_s=ASK_S, validate_only=validate_only)
         advice = f"; have it created: {wanted.command(self._servers)}"
-        created: Created = self._asked(topic, what, ask, advice=advice)
+        created: Created = self._asked(wanted.topic, CREATED, ask, advice=advice)
         return created
 
     def _asked(

@@ -49,8 +49,8 @@ def command(output: Output, paths: tuple[Path, ...], port: int | None, bind: str
 
     Control topic, table and log are enough; where a run's driver is on this machine, it is asked, too. Where
     the page listens and which token its readers must show is what [ui] of the first file says. It is served
-    whatever ui.enabled says, which is about the driver. A pipeline that has a ui.token of its own is shown
-    only if the page asks its readers for the same one; it takes orders here where its ui.control says so.
+    also if ui.enabled is false, which applies to the driver. A pipeline with a ui.token appears only if the
+    page asks its readers for the same token; it accepts orders if its ui.control allows them.
     """
     loaded = load_all([(path, ()) for path in paths] or started_here(output), port=port, bind=bind)
     configs = readable(loaded, output)

@@ -17,7 +17,7 @@ HINTS = {
     ),
     "Unsupported SASL mechanism": ". There are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER",
 }
-"""What librdkafka says -> what to do about it."""
+"""Remedies by the text of librdkafka's error."""
 
 
 def resolve_kafka(config: Config, *, environment: Mapping[str, str] | None = None) -> dict[str, str]:

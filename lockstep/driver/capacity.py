@@ -23,8 +23,10 @@ ADDRESS_SPACE = "spark.executor.pyspark.memory"
 
 
 def check_slots(spark: SparkSession, workers: int) -> str:
-    """What Spark has, a phrase. Refuses too few slots for workers and Hudi's own jobs, speculation, and a
-    limit of the workers' address space.
+    """Return a phrase about Spark's slots.
+
+    Refuses too few slots for workers and Hudi's own jobs, speculation, and a limit of the workers' address
+    space.
 
     Executors of a cluster are waited for. With dynamic allocation they come when there is work for them, so
     that nothing can be said before.

@@ -12,8 +12,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from control_topic.creation import WantedTopic, create_topic
-from control_topic.topic import REPLICAS_MAX, without_settings
+from control_topic.creation import WantedTopic, create_topic, replicas_for
+from control_topic.topic import without_settings
 from lockstep.hooks.commits import Commit, TableTold, message
 from lockstep.hooks.port import Ending, SinkError
 
@@ -73,11 +73,10 @@ class NotificationTopic:
 
     def _create(self, *, validate_only: bool = False) -> None:
         try:
-            brokers = len(self._admin.list_topics(timeout=ASK_S).brokers)
             wanted = WantedTopic(
                 topic=self._topic,
                 partitions=1,
-                replicas=max(1, min(REPLICAS_MAX, brokers)),
+                replicas=replicas_for(self._admin, timeout_s=ASK_S),
                 optional={"cleanup.policy": "delete"},
             )
             created = create_topic(self._admin, wanted, timeout_s=ASK_S, validate_only=validate_only)

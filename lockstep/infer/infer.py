@@ -80,10 +80,7 @@ def infer(config: Config, kafka: Mapping[str, str], topics: Sequence[str], limit
     enveloped = record.envelope == CONNECT or 2 * payloads.seen > shape.seen
     shape = payloads if enveloped else shape
     proposal = proposed(shape)
-    given = [
-        batch.take((~batch.values.nulls).nonzero()[0]) if batch.values.nulls is not None else batch
-        for batch in batches
-    ]
+    given = [batch.without_tombstones for batch in batches]
     envelope = CONNECT if enveloped else "none"
     verdict = (
         tried(config, proposal, given, envelope) if proposal.columns else Verdict(refused="there are none")

@@ -49,7 +49,7 @@ class Inferred:
     proposal: Proposal
     verdict: Verdict
     envelope: str = "none"
-    """Of `participant.records.kinds.ENVELOPES`: what the values are wrapped in."""
+    """Envelope of the values: one of `participant.records.kinds.ENVELOPES`."""
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""

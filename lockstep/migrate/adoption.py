@@ -39,7 +39,7 @@ class Theirs:
     notes: Sequence[str] = ()
     """What was looked at, and what may be twice, or missing; a sentence each."""
     begins_at_earliest: bool = False
-    """Whether theirs starts a source partition without an offset at its log's start, whatever is set."""
+    """The other sink starts a source partition without an offset at the log's start, whatever is set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

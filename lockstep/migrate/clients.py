@@ -40,7 +40,7 @@ UNLIMITED: Mapping[str, str] = {
     "socket.send.buffer.bytes": "0",
     "socket.receive.buffer.bytes": "0",
 }
-"""What librdkafka has for the Java client's -1: no limit, or the system's own."""
+"""librdkafka's values for the Java client's -1: no limit, or the system's default."""
 MECHANISMS = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"})
 LOOKUPS = frozenset({"use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"})
 RENAMED: Mapping[str, str] = {

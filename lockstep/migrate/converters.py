@@ -24,7 +24,7 @@ CONVERTERS: Mapping[str, str] = {
 }
 """Class -> a name in `participant.records.kinds.FORMATS`."""
 GLUE = "com.amazonaws.services.schemaregistry."
-"""Of the classes of AWS Glue's registry, whose frame before a value is another one than Confluent's."""
+"""Package of AWS Glue's converters, whose values begin with another frame than Confluent's."""
 FROM_A_REGISTRY = ("avro", "protobuf", "json_schema")
 TEXT_COLUMN = {"string": "value STRING", "bytes": "value BINARY"}
 

@@ -34,7 +34,7 @@ class TableLook:
     instant: Instant | None = None
     completed_ms: int = 0
     savepoint: Savepoint | None = None
-    """Of the oldest commit that an operator keeps."""
+    """Savepoint of the oldest commit that an operator keeps."""
     savepoint_ms: int = 0
     """When it was created."""
 

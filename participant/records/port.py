@@ -139,7 +139,7 @@ class RecordSpec:
     """Encoding of decimals in change events of JSON: one of `HANDLINGS`. Empty: digits in a string, or a
     number."""
     on_no_field: str = REJECT
-    """What becomes of a value in JSON in which no column's field is found: `REJECT` or `NULL_ROW`."""
+    """Treatment of a JSON value without a field of any column: `REJECT` or `NULL_ROW`."""
     as_keys: bool = False
     """Whether what is read as values are keys, by the header and the schema that keys have."""
 

@@ -119,6 +119,12 @@ class RawBatch:
         middle = len(self) // 2
         return self.head(middle), self.take(np.arange(middle, len(self), dtype=np.int64))
 
+    @property
+    def without_tombstones(self) -> RawBatch:
+        """The records that have a value."""
+        nulls = self.values.nulls
+        return self if nulls is None else self.take(np.flatnonzero(~nulls))
+
     def take(self, places: npt.NDArray[np.int64]) -> RawBatch:
         """The records at these places, which ascend."""
         keys: dict[int, bytes | None] = {}

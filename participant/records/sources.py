@@ -20,7 +20,7 @@ own type is then made of it, without a loss.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 VALUE, KEY, HEADER, HEADERS = "value", "key", "header", "headers"
@@ -73,6 +73,14 @@ class Source:
 def spelled(name: str) -> str:
     """A name of a path, as `parse` reads it."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else "`{}`".format(name.replace("`", "``"))
+
+
+def source_of(name: str, sources: Mapping[str, str]) -> Source:
+    """Return the source of a column: the value's field of its name, or what `sources` names.
+
+    Raises `ValueError` as `parse` does.
+    """
+    return parse(sources[name]) if name in sources else Source(VALUE, (name,))
 
 
 def parse(text: str) -> Source:

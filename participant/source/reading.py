@@ -477,7 +477,7 @@ class SourceThread:
         return True
 
     def _renews(self, position: Position, still_s: float) -> bool:
-        """Whether another client has to be tried before anything is concluded from a standstill."""
+        """Return whether to try another client before the standstill counts as final."""
         return still_s >= RENEW_S and not position.still.renewed
 
     def _renew(self, why: str) -> None:

@@ -54,7 +54,7 @@ class Standstill:
     said: str = ""
     """What the log was told of it last."""
     renewed: bool = False
-    """Whether another client has been created since."""
+    """Another client has been created since the standstill began."""
 
     def came(self, waited_s: float) -> None:
         """Records, or the log's end."""

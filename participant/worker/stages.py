@@ -24,7 +24,7 @@ from participant.records.port import (
     nothing,
 )
 from participant.records.registry.session import RegistrySession
-from participant.records.sources import CONNECT, CONNECT_PAYLOAD, VALUE, Source, parse, spelled, taken
+from participant.records.sources import CONNECT, CONNECT_PAYLOAD, VALUE, Source, source_of, taken
 from participant.records.unavailable import AvailableRows, may_hold
 from participant.source.fetcher import BATCH_RECORDS
 from participant.worker.checked import CheckedDecoder
@@ -192,7 +192,7 @@ def sources_of(schema: pa.Schema, record: RecordSpec) -> dict[str, str]:
     if record.envelope != CONNECT:
         return sources
     for name in record_schema(schema).names:
-        source = parse(sources.get(name, f"{VALUE}.{spelled(name)}"))
+        source = source_of(name, sources)
         if source.kind == VALUE and source.path:
             inside = Source(VALUE, (CONNECT_PAYLOAD, *source.path))
             sources[name] = f"{inside}{f' as {source.reads}' if source.reads else ''}"
@@ -205,7 +205,7 @@ def _rejecting(values: Format, schema: pa.Schema, record: RecordSpec) -> Format:
     if not plain or record.rest or record.on_no_field != REJECT:
         return values
     sources = sources_of(schema, record)
-    read = [parse(sources.get(name, f"{VALUE}.{spelled(name)}")) for name in record_schema(schema).names]
+    read = [source_of(name, sources) for name in record_schema(schema).names]
     paths = [source.path for source in read if source.kind == VALUE]
     if not paths or () in paths:  # a column has the value whole
         return values

@@ -39,7 +39,7 @@ def within(right: Any) -> Any:
 BUGS = (
     Bug(
         "a_source_client_that_hangs_is_kept",
-        "A Kafka client that waits for an answer for ever is taken for a damaged log.",
+        "A source client that hangs counts as a damaged log.",
         Hole.NEIGHBOURS,
         {"participant.source.reading:SourceThread._renews": always(False)},
         of(
@@ -49,7 +49,7 @@ BUGS = (
     ),
     Bug(
         "a_control_consumer_that_hangs_is_kept",
-        "A consumer of the control topic that waits for an answer for ever is never replaced.",
+        "A consumer of the control topic that hangs is never replaced.",
         Hole.NEIGHBOURS,
         {"control_topic.end_watch:EndWatch.hangs": always(False)},
         of(
@@ -98,7 +98,7 @@ BUGS = (
     ),
     Bug(
         "every_sink_keeps_its_offsets_in_connects_group",
-        "Tabular's sink is adopted at the offsets of a group that it does not start from.",
+        "Adoption of Tabular's sink reads the offsets of the wrong consumer group.",
         Hole.NEIGHBOURS,
         {"lockstep.migrate.theirs:TABULAR": lambda _right: "none"},
         of(
@@ -108,7 +108,7 @@ BUGS = (
     ),
     Bug(
         "files_that_are_gone_begin_anew",
-        "A source partition whose files were moved away is adopted at its log's start.",
+        "Adoption starts a source partition without files at the log's start.",
         Hole.NEIGHBOURS,
         {"lockstep.migrate.theirs:_without_file": always("")},
         of(

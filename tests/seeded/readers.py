@@ -119,7 +119,7 @@ BUGS = (
     ),
     Bug(
         "columns_are_taken_by_names_whatever_their_ids",
-        "A table goes on whose columns were renamed or dropped by id, and readers see other columns' data.",
+        "A run accepts a table with columns renamed or dropped by id: readers see other columns' data.",
         Hole.READERS,
         {"table.hudi.reader.schema_history:renamed_or_dropped": always("")},
         of(

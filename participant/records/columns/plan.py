@@ -25,7 +25,7 @@ from participant.records.sources import (
     UNITS,
     VALUE,
     Source,
-    parse,
+    source_of,
 )
 from table.schema import (
     KAFKA_PREFIX,
@@ -173,10 +173,8 @@ def _check_rest(known: Mapping[str, pa.Field], sources: Mapping[str, str], rest:
 def _source(column: pa.Field, sources: Mapping[str, str], rest: str) -> Source:
     if column.name == rest:
         return Source(REST)
-    if column.name not in sources:
-        return Source(VALUE, (column.name,))
     try:
-        return parse(sources[column.name])
+        return source_of(column.name, sources)
     except ValueError as error:
         raise SchemaError(f"column {column.name}: {error}") from None
 

@@ -25,7 +25,7 @@ from participant.records.sources import CONNECT_PAYLOAD, REST_FIELD
 Path = tuple[str, ...]
 NAMES_SHOWN, NAME_SHOWN = 5, 40
 """Names of fields in a reason, and characters of one."""
-CONNECT = frozenset({"schema", "payload"})
+CONNECT_FIELDS = frozenset({"schema", "payload"})
 """The fields of Kafka Connect's envelope."""
 CHANGE = frozenset({"op", "source", "before", "after"})
 """The fields of Debezium's change events."""
@@ -44,11 +44,11 @@ class FoundFields:
         return _Rejecting(self._values.values(schema), self._paths)
 
     def keys(self, fields: Sequence[pa.Field]) -> KeyReader:
-        """Likewise."""
+        """Return the reader of keys. See `participant.records.port.Format`."""
         return self._values.keys(fields)
 
     def reads_by(self, schema: pa.Schema) -> str:
-        """Likewise."""
+        """Return the name of the reader of values. See `participant.records.port.Format`."""
         return self._values.reads_by(schema)
 
 
@@ -127,13 +127,13 @@ def why_none(value: bytes, paths: Sequence[Path]) -> str:
 
 
 def _hint(document: dict[str, Any], paths: Sequence[Path]) -> str:
-    event = document[CONNECT_PAYLOAD] if document.keys() >= CONNECT else document
+    event = document[CONNECT_PAYLOAD] if document.keys() >= CONNECT_FIELDS else document
     if isinstance(event, dict) and event.keys() >= CHANGE:
         return '. It is a change event: record.envelope = "debezium" reads it'
     inside = [path[1:] for path in paths if path[0] == CONNECT_PAYLOAD]
     if len(inside) == len(paths) and any(path and _has(document, path) for path in inside):
         return '. It is in no envelope of Kafka Connect: record.envelope = "none" reads it'
-    if document.keys() >= CONNECT:
+    if document.keys() >= CONNECT_FIELDS:
         return '. It is in Kafka Connect\'s envelope: record.envelope = "connect" reads its payload'
     wanted = {path[0].casefold() for path in paths}
     if any(name.casefold() in wanted for name in document):

@@ -11,7 +11,8 @@ import pytest
 from control_topic.messages import SourcePartition
 from lockstep.config import Config
 from lockstep.config.load import from_mapping
-from lockstep.validate_records import Tally, count_results, describe
+from lockstep.infer.trial import Tally
+from lockstep.validate_records import count_values, describe
 from participant.records.raw import RawBatch, Values
 from participant.worker.stages import decoder
 from table.partition_columns import columns_of
@@ -38,7 +39,7 @@ def tally_of(config: Config, values: Sequence[bytes | None], first: int = 100) -
         keys={place: None for place, value in enumerate(values) if value is None},
     )
     spec, tally = config.table_spec(), Tally()
-    count_results(decoder(spec, columns_of(spec), config.record_spec()), batch, tally)
+    count_values(decoder(spec, columns_of(spec), config.record_spec()), batch, tally)
     return tally
 
 
