@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from control_topic.messages import Offsets, SourcePartition
 from control_topic.spelling import some
@@ -21,6 +22,7 @@ from lockstep.migrate.iceberg_sink import CONTROL_TOPIC, TABULAR
 from table.errors import TableError
 from table.instants import MissingTable
 from table.kinds import HUDI, table_kind
+from table.port import TableReader
 from table.service.source_facts import SourceTopicsError
 from table.store.hdfs.settings import HdfsSettings
 from table.store.location import HDFS, Location, store_at
@@ -276,8 +278,17 @@ def _s3(asking: Asking) -> Theirs:
 # --- commits ------------------------------------------------------------------------------------------
 
 
-def _newest_said(asking: Asking, path_names: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, str, str]:
-    """(path, instant, value) of their table's newest commit that says one of these. Raises `Failed`."""
+class Said(NamedTuple):
+    """Property of a table's newest commit that has it."""
+
+    reader: TableReader
+    path: str
+    instant: str
+    value: str
+
+
+def _newest_said(asking: Asking, path_names: tuple[str, ...], names: tuple[str, ...]) -> Said:
+    """Return the first of the properties `names` in the newest commit of their table. Raises `Failed`."""
     given = next(
         (asking.given[name].strip() for name in path_names if asking.given.get(name, "").strip()), ""
     )
@@ -287,12 +298,14 @@ def _newest_said(asking: Asking, path_names: tuple[str, ...], names: tuple[str, 
     if not path:
         raise ConfigError(f"theirs does not say {unknown_location(given)}")
     try:
-        instant, found = table_kind(HUDI).reader(path, _reached(asking, path)).said(names)
+        reader = table_kind(HUDI).reader(path, _reached(asking, path))
+        instant, found = reader.said(names)
     except MissingTable as error:
         raise Failed(f"there is no table of theirs: {error}") from error
     if not instant:
         raise Failed(f"no commit of their table {path} holds {' or '.join(names)}: nothing can be taken over")
-    return path, instant, next(found[name] for name in names if name in found)
+    value = next(found[name] for name in names if name in found)
+    return Said(reader=reader, path=path, instant=instant, value=value)
 
 
 def _streamer(asking: Asking) -> Theirs:
@@ -301,8 +314,9 @@ def _streamer(asking: Asking) -> Theirs:
     Source: `StreamerCheckpointUtils.resolveCheckpointBetweenConfigAndPrevCommit` of Hudi 1.2: an option that
     differs from the newest commit's reset key goes before the commit's checkpoint.
     """
-    path, instant, value = _newest_said(asking, ("--target-base-path", "hoodie.base.path"), CHECKPOINTS)
-    reader = table_kind(HUDI).reader(path, _reached(asking, path))
+    reader, path, instant, value = _newest_said(
+        asking, ("--target-base-path", "hoodie.base.path"), CHECKPOINTS
+    )
     notes = []
     if pending := reader.pending():
         notes.append(f"{len(pending)} instants are open in their table: see that theirs has ended.")
@@ -323,7 +337,7 @@ def _sink(asking: Asking) -> Theirs:
         raise ConfigError(
             f"their commits hold the offsets of one topic, and theirs reads {len(topics)}: say one"
         )
-    path, instant, value = _newest_said(asking, ("hoodie.base.path",), (SINK_KEY,))
+    _, path, instant, value = _newest_said(asking, ("hoodie.base.path",), (SINK_KEY,))
     alive = _group(asking).alive if asking.given.get("name", "").strip() else ""
     return Theirs(
         said_by=f"commit {instant} of table {path}",
