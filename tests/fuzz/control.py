@@ -40,7 +40,8 @@ def _text(random: Random) -> str:
 
 
 def _partition(random: Random) -> m.SourcePartition:
-    topic = "".join(random.choice("ab0-._") for _ in range(random.choice((1, 3, TOPIC_CHARS_MAX))))
+    repeated = "".join(random.choice("ab0-._") for _ in range(random.choice((1, 3))))
+    topic = (repeated * random.choice((1, TOPIC_CHARS_MAX)))[:TOPIC_CHARS_MAX]
     return m.SourcePartition("t" if topic == "." else topic, random.choice((0, 1, 7, 2**31 - 1)))
 
 

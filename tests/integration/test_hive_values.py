@@ -141,6 +141,19 @@ def test_partition_values_are_those_of_rows_also_in_the_name_by_which_hive_drops
     assert tried >= (len(REGIONS) if layout.url_encode else 1)
 
 
+def test_a_metastore_has_values_as_rows_hold_them(
+    metastore: MetastoreServer, spark: SparkSession, tmp_path: Path, database: str
+) -> None:
+    writer = Regions(spark, tmp_path / "t", Folders(False, True, ("region",)))
+    try:
+        writer.write_all(REGIONS)
+    finally:
+        writer.table.close()
+    spec = CatalogSpec(uris=metastore.uri, database=database, table="t", path=writer.spec.path)
+    HiveSync(spark, spec).sync()
+    assert Names(spark, metastore.uri, database).values() == sorted(REGIONS)
+
+
 @pytest.mark.parametrize("hive_style", [False, True], ids=["plain", "hive style"])
 def test_encoded_values_are_found_and_dropped_and_those_of_former_releases_are_replaced(
     metastore: MetastoreServer, spark: SparkSession, tmp_path: Path, database: str, hive_style: bool

@@ -102,10 +102,7 @@ BUGS = (
         "A metastore has partition values as folders spell them, and not as rows hold them.",
         Hole.READERS,
         {"table.hudi.driver.hive_sync:is_true": always(False)},
-        of(
-            "tests/integration/test_hive_values.py",
-            "test_encoded_values_are_found_and_dropped_and_those_of_former_releases_are_replaced[plain]",
-        ),
+        of("tests/integration/test_hive_values.py", "test_a_metastore_has_values_as_rows_hold_them"),
     ),
     Bug(
         "copies_mix_row_groups_with_and_without_statistics",
