@@ -193,6 +193,25 @@ def test_a_failover_to_a_server_with_a_binlog_of_its_own_halts_until_an_operator
     assert held(spark, pipeline.table) == {("a", "k"): (3, 8), ("a", "n"): (5, 9), ("a", "z"): (7, 10)}
 
 
+def test_changes_of_a_transaction_beyond_four_gigabytes_count_as_later_also_for_the_next_run(
+    pipeline: Pipeline, spark: SparkSession
+) -> None:
+    """Within a binlog file, `pos` begins again at zero there."""
+    pipeline.settings |= settings(**{"record.envelope": "debezium", "table.partition_by": ""})
+
+    def change(op: str, name: str, pos: int, amount: int) -> tuple[bytes, bytes]:
+        key, value = binlog_change(op, name, 200, 1, amount)
+        said = json.loads(value)
+        said["source"]["pos"] = pos
+        return key, json.dumps(said).encode()
+
+    before = [change("c", "k", 4_294_000_000, 1), change("c", "g", 4_294_960_000, 2)]
+    play(
+        pipeline, [[*before, change("u", "k", 698, 3)], [change("u", "k", 900, 4), change("d", "g", 950, 2)]]
+    )
+    assert held(spark, pipeline.table) == {("a", "k"): (4, 1)}
+
+
 def test_a_driver_killed_while_it_compacts_leaves_nothing_that_its_successor_does_not_mend(
     pipeline: Pipeline, spark: SparkSession
 ) -> None:

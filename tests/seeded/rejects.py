@@ -11,6 +11,7 @@ from tests.seeded.holes import Hole
 REJECTS = "tests/unit/participant/records/test_rejects.py"
 LETTERS = "tests/unit/participant/source/test_dead_letters.py"
 ON_A_BROKER = "tests/integration/test_dead_letters.py"
+BINLOG = "tests/unit/participant/records/envelopes/debezium/test_binlog.py"
 UPSERTS = "tests/unit/table/hudi/files/test_upserts.py"
 
 
@@ -174,6 +175,24 @@ BUGS = (
             "tests/unit/participant/worker/test_plane.py",
             "test_how_far_the_files_are_is_said_while_they_are_written_and_not_at_each_step",
         ),
+    ),
+    Bug(
+        "positions_begin_again",
+        "Positions beyond 4 GiB in a binlog begin again, and the changes there count as older.",
+        Hole.AGAIN,
+        {
+            "participant.records.envelopes.debezium.order:LogOrder.expand": lambda _right: (
+                lambda _order, _partition, _offsets, _source, numbers: numbers
+            )
+        },
+        of(BINLOG, "test_the_events_of_a_transaction_beyond_four_gigabytes_have_growing_positions"),
+    ),
+    Bug(
+        "an_earlier_file_begins_at_zero",
+        "Of a binlog beyond 4 GiB what a connector sends once more counts as from the file's first 4 GiB.",
+        Hole.AGAIN,
+        {"participant.records.envelopes.debezium.binlog:_Read.move": always(0)},
+        of(BINLOG, "test_what_is_sent_once_more_from_the_end_of_an_earlier_file_keeps_its_numbers"),
     ),
     Bug(
         "a_tombstone_says_more_than_its_delete",

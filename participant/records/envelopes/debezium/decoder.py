@@ -42,6 +42,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from control_topic.messages import SourcePartition
+from participant.records.envelopes.debezium.binlog import BEYOND
 from participant.records.envelopes.debezium.decimals import DecimalReader, decimals_of
 from participant.records.envelopes.debezium.event_reader import EventReader, Events, Stopped, nulls, pick
 from participant.records.envelopes.debezium.order import WHY, LogOrder
@@ -130,9 +131,10 @@ class DebeziumDecoder:
                 tombstones=np.empty(0, dtype=np.int64),
                 stop=(int(places[events.place]), events.why),
             )
-        rows, deleted, kept, fallen = self._judge(events, batch.partition, committed=committed)
+        offsets = batch.offsets[places]
+        rows, deleted, kept, fallen = self._judge(events, batch.partition, offsets, committed=committed)
         stop = (int(places[fallen]), WHY) if fallen is not None else None
-        rejects = Rejects.of(events.reasons, batch.offsets[places]).at(places)
+        rejects = Rejects.of(events.reasons, offsets).at(places)
         if rows.num_rows + len(tombstones) + len(rejects) != len(batch):
             raise AssertionError(
                 f"{batch.partition}: {rows.num_rows} rows, {len(tombstones)} tombstones and {len(rejects)} "
@@ -148,7 +150,7 @@ class DebeziumDecoder:
         )
 
     def _judge(
-        self, events: Events, partition: SourcePartition, *, committed: bool
+        self, events: Events, partition: SourcePartition, offsets: npt.NDArray[np.int64], *, committed: bool
     ) -> tuple[pa.Table, npt.NDArray[np.bool_], npt.NDArray[np.int64], int | None]:
         """The rows of the events that are changes, `deleted` and `kept`, and the index of the first that is
         of a new log; what is no change gets its reason."""
@@ -167,11 +169,7 @@ class DebeziumDecoder:
                 events.refuse(~of["d"] & nulls(pc.struct_field(events.after, i)), why)
         events.refuse(nulls(events.source), "field source is missing or null: a change without its position")
 
-        rows = np.flatnonzero(events.good)
-        found = positions(pick([events.source], np.zeros_like(rows), rows), of["r"][rows])
-        for i, why in found.reasons.items():
-            events.refuse_one(int(rows[i]), why)
-        where = found.numbers.filter(pa.array(events.good[rows])) if found.reasons else found.numbers
+        where = self._positions(events, partition, offsets, of["r"])
         rows = np.flatnonzero(events.good)
         deleted = of["d"][rows]
         sides = pick([events.after, events.before], deleted.astype(np.int64), rows)
@@ -185,3 +183,30 @@ class DebeziumDecoder:
         )
         kept = events.kept[rows]
         return table, deleted, kept, int(kept[logged[fallen]]) if fallen is not None else None
+
+    def _positions(
+        self,
+        events: Events,
+        partition: SourcePartition,
+        offsets: npt.NDArray[np.int64],
+        snapshot: npt.NDArray[np.bool_],
+    ) -> pa.Array:
+        """Return the positions of the events that are good; what has none gets its reason.
+
+        `offsets`: of the records that were read; `snapshot`: per event, whether a snapshot read it.
+        """
+        rows = np.flatnonzero(events.good)
+        source = pick([events.source], np.zeros_like(rows), rows)
+        found = positions(source, snapshot[rows])
+        reasons = dict(found.reasons)
+        numbers = found.numbers.fill_null(0).to_numpy().copy()
+        logged = ~snapshot[rows]
+        logged[list(reasons)] = False
+        of = np.flatnonzero(logged)
+        if len(of):
+            given = source if len(of) == len(source) else source.take(pa.array(of))
+            numbers[of] = self._order.expand(partition, offsets[events.kept[rows[of]]], given, numbers[of])
+            reasons |= dict.fromkeys(np.flatnonzero(numbers == -1).tolist(), BEYOND)
+        for i, why in reasons.items():
+            events.refuse_one(int(rows[i]), why)
+        return pa.array(numbers[events.good[rows]])

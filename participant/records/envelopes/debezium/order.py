@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from control_topic.messages import SourcePartition
+from participant.records.envelopes.debezium.binlog import BinlogRanges
 
 NAMES_MAX = 1_000
 """Of connectors, remembered per source partition."""
@@ -44,6 +45,7 @@ Numbers = npt.NDArray[np.int64]
 Key = tuple[str, str]
 
 OF_POSITION = frozenset({"mysql", "mariadb", "sqlserver"})
+OF_BINLOG = frozenset({"mysql", "mariadb"})
 FIELDS = {
     "name": pa.string(),
     "db": pa.string(),
@@ -59,10 +61,28 @@ class LogOrder:
 
     def __init__(self) -> None:
         self._read: dict[SourcePartition, dict[Key, tuple[int, int]]] = {}
+        self._ranges = BinlogRanges()
 
     def knows(self, partition: SourcePartition) -> bool:
         """Whether anything of it was read."""
         return partition in self._read
+
+    def expand(
+        self, partition: SourcePartition, offsets: Numbers, source: pa.StructArray, numbers: Numbers
+    ) -> Numbers:
+        """Return the numbers with what `BinlogRanges.expand` adds to those of binlogs.
+
+        `offsets`, `source`, `numbers`: of changes, without those of snapshots, in topic order.
+        """
+        ours = _in(pc.struct_field(source, "connector"), OF_BINLOG)
+        if not ours.any():
+            return numbers
+        times = pc.struct_field(source, "ts_ms").fill_null(-1).to_numpy(zero_copy_only=False)
+        expanded = numbers.copy()
+        for key, rows in _groups(source, ours):
+            of = self._ranges.expand(partition, key, offsets[rows], numbers[rows], times[rows])
+            expanded[rows] = of
+        return expanded
 
     def first_of_a_new_log(
         self, partition: SourcePartition, source: pa.StructArray, numbers: Numbers, *, accept: bool = False
