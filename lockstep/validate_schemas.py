@@ -133,7 +133,7 @@ def _check(config: Config, of: str, place: str, number: int, texts: tuple[str, .
         columns = _read(config)[part]
         if not columns:
             continue
-        read, alone = pa.schema(columns), part == VALUE and config.record_spec().is_alone
+        read, alone = pa.schema(columns), part == VALUE and config.record_spec().needs_field
         if of == "avro":
             if part == DELETES:
                 AvroKeys(columns, FRAMING, schemas).check(number)

@@ -142,10 +142,11 @@ class RecordSection(Section):
     on_no_field: Literal["reject", "null_row"] = Field(
         default="reject",
         description=(
-            "Of JSON, what becomes of a value in which the field of no column is found, such as one in an "
-            "envelope, with names in another letter case, or `{}`: `reject`, or `null_row`, a row of nothing "
-            "but null. Means nothing with `record.rest`, or a column of the whole value, which keep what is "
-            "there."
+            "What becomes of a value in which the field of no column is found, such as one in an envelope, "
+            "with names in another letter case, or `{}`: `reject`, or `null_row`, a row of nothing but null. "
+            "A schema of Avro or Protobuf decides for its values; without columns from elsewhere they are "
+            "always rejects. Means nothing with `record.rest`, or a column of the whole value, which keep "
+            "what is there."
         ),
     )
     on_error: Literal["fail", "dead_letter"] = Field(

@@ -123,7 +123,7 @@ class EnvelopeKind:
 ENVELOPES: Mapping[str, EnvelopeKind] = {
     "none": EnvelopeKind(made_by="participant.records.envelopes.plain:Plain", meaning="it is the row"),
     CONNECT: EnvelopeKind(
-        made_by="participant.records.envelopes.plain:Plain",
+        made_by="participant.records.envelopes.connect:Connect",
         meaning=(
             'it is `{"schema": …, "payload": …}`, as Kafka Connect\'s JsonConverter writes it with '
             "`schemas.enable=true`, and `payload` is the row"

@@ -17,7 +17,7 @@ from participant.records.placeholder import UNAVAILABLE
 from participant.records.raw import RawBatch
 from participant.records.registry.settings import RegistrySettings
 from participant.records.rejects import NONE, Rejects
-from participant.records.sources import CONNECT, HEADER, HEADERS, KEY, parse
+from participant.records.sources import CONNECT, HEADER, HEADERS, KEY, VALUE, parse
 from table.rows import Rows, Tombstones
 
 T = TypeVar("T")
@@ -139,7 +139,7 @@ class RecordSpec:
     """Encoding of decimals in change events of JSON: one of `HANDLINGS`. Empty: digits in a string, or a
     number."""
     on_no_field: str = REJECT
-    """Treatment of a JSON value without a field of any column: `REJECT` or `NULL_ROW`."""
+    """Treatment of a value without a field of any column: `REJECT` or `NULL_ROW`."""
     as_keys: bool = False
     """Whether what is read as values are keys, by the header and the schema that keys have."""
 
@@ -149,9 +149,17 @@ class RecordSpec:
         return bool(self.columns or self.rest) or self.envelope == CONNECT
 
     @property
-    def is_alone(self) -> bool:
-        """Whether rows are values' fields by their names, and nothing besides."""
-        return not self.is_mapped and self.envelope == "none"
+    def needs_field(self) -> bool:
+        """Whether a schema of values that has none of the columns' fields is an error.
+
+        Not where something else of a value is kept, nor of keys in which a column of each is looked for.
+        """
+        if self.envelope != "none" or not self.is_mapped:
+            return self.envelope == "none"
+        is_whole = any(
+            source.kind == VALUE and not source.path for source in map(parse, dict(self.columns).values())
+        )
+        return self.on_no_field == REJECT and not (self.rest or is_whole or self.as_keys)
 
     @property
     def follows(self) -> bool:
@@ -168,7 +176,7 @@ class RecordSpec:
     def wants_whole(self) -> bool:
         """Whether keys and headers are needed of records that have a value."""
         kinds = {parse(spelled).kind for _, spelled in self.columns}
-        return self.wants_headers or bool(kinds & {KEY, HEADER, HEADERS})
+        return self.wants_headers or self.envelope == CONNECT or bool(kinds & {KEY, HEADER, HEADERS})
 
     @property
     def of_keys(self) -> RecordSpec:

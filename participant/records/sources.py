@@ -44,6 +44,7 @@ HINT = (
 
 CONNECT, CONNECT_PAYLOAD = "connect", "payload"
 """The envelope of that name, Kafka Connect's, and its field that holds the row."""
+CONNECT_FIELDS = frozenset({"schema", CONNECT_PAYLOAD})
 HALF_PAIR = re.compile("[\ud800-\udfff]")
 _AS = re.compile(r"\s+as\s+(.+)", re.IGNORECASE | re.DOTALL)
 _PART = re.compile(r"\.(?:([A-Za-z0-9_-]+)|`((?:[^`]|``)+)`)")

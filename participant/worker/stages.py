@@ -201,8 +201,8 @@ def sources_of(schema: pa.Schema, record: RecordSpec) -> dict[str, str]:
 
 def _rejecting(values: Format, schema: pa.Schema, record: RecordSpec) -> Format:
     """Return the format of values, which rejects those without a field of any column if that is asked for."""
-    plain = record.format == "json" and record.envelope in ("none", CONNECT)
-    if not plain or record.rest or record.on_no_field != REJECT:
+    is_json = record.format in ("json", "json_schema") and record.envelope in ("none", CONNECT)
+    if not is_json or record.rest or record.on_no_field != REJECT:
         return values
     sources = sources_of(schema, record)
     read = [source_of(name, sources) for name in record_schema(schema).names]

@@ -17,7 +17,7 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from participant.records.kinds import FORMATS, format_made
-from participant.records.port import Format, RecordSpec
+from participant.records.port import NULL_ROW, Format, RecordSpec
 from participant.records.registry.settings import RegistrySettings
 from table.schema import SchemaError, parse_ddl, table_schema
 from tests.decoding import batch, fates
@@ -251,7 +251,7 @@ OTHERS = ("t.Other", PROTO + " message Other { int64 elsewhere = 1; }")
 @pytest.mark.parametrize("decoder", ["plain", "native"])
 @pytest.mark.parametrize("of", ["avro", "protobuf"])
 def test_values_of_a_type_that_has_none_of_the_columns_are_no_rows_of_nulls(of: str, decoder: str) -> None:
-    """Where nothing else is in a row; a topic's name, or a header, may be."""
+    """Unless `record.on_no_field` asks for them, and something else is in a row, such as a header."""
     if decoder == "native":
         skip_unless_there("native")
     other = {"type": "record", "name": "o", "fields": [{"name": "elsewhere", "type": "long"}]}
@@ -264,5 +264,8 @@ def test_values_of_a_type_that_has_none_of_the_columns_are_no_rows_of_nulls(of: 
     with pytest.raises(SchemaError, match=r"it has none of the columns \(id, n\): it is another type's"):
         format_made(of, spec).values(schema)
     mapped = replace(spec, columns=(("id", "header.id"),))
+    with pytest.raises(SchemaError, match="it has none of the columns"):
+        format_made(of, mapped).values(schema)
+    mapped = replace(mapped, on_no_field=NULL_ROW)
     decoded = format_made(of, mapped).values(schema).decode(batch([b"\x02" if of == "avro" else b""]))
     assert fates(decoded, 1) == [{"id": None, "n": None}]

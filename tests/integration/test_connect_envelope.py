@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from lockstep.launch.jars import KAFKA_VERSION, Bundle, find_java, resolve
+from tests.unit.participant.records.envelopes.test_connect import decode as upserts
+from tests.unit.participant.records.envelopes.test_connect import keyed
 from tests.unit.participant.records.json.test_found_fields import NATIVE, PLAIN, batch, decoder
 
 pytestmark = pytest.mark.integration
@@ -75,6 +77,11 @@ public class Values {
                 nested == null ? "-" : "=" + text(city))).append("\\n");
         }
         out.append(b64(converter.fromConnectData("t", row, null))).append("\\n");
+        JsonConverter keys = new JsonConverter();
+        keys.configure(Map.of("schemas.enable", "true"), true);
+        Schema key = SchemaBuilder.struct().field("id", Schema.INT64_SCHEMA).build();
+        out.append(b64(keys.fromConnectData("t", key, new Struct(key).put("id", 7L)))).append("\\n");
+        out.append(b64(keys.fromConnectData("t", Schema.INT64_SCHEMA, 8L))).append("\\n");
         System.out.print(out);
     }
 }
@@ -100,7 +107,7 @@ def row_of(told: list[str]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
-    """Values as the converter writes them, each with its row; the last is of a row that is null."""
+    """Values as the converter writes them, each with its row; then one that is null, and two keys."""
     program: Path = tmp_path_factory.mktemp("converter") / "Values.java"
     program.write_text(PROGRAM, encoding="utf-8")
     jars = os.pathsep.join(map(str, resolve(CONVERTER)))
@@ -112,9 +119,19 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
 
 @pytest.mark.parametrize("kind", [NATIVE, PLAIN])
 def test_rows_of_the_converter_are_decoded_without_a_difference(kind: str, told: list[list[str]]) -> None:
-    *given, null = told
+    *given, null, _, _ = told
     values = [base64.b64decode(one[0]) for one in (*given, null)]
     found = decoder(kind, DDL, envelope="connect").decode(batch(values))
     assert len(given) == COUNT
     assert found.table.to_pylist() == [row_of(one[1:]) for one in given]
     assert list(found.rejects.by_place()) == [COUNT], "a null payload is no row"
+
+
+@pytest.mark.parametrize("kind", [NATIVE, PLAIN])
+def test_a_null_of_the_converter_deletes_the_row_of_its_key(kind: str, told: list[list[str]]) -> None:
+    null, key, number = (base64.b64decode(one[0]) for one in told[-3:])
+    records = keyed([(key, null), (number, null), (b"", null)])
+    found = upserts(kind, records)
+    assert found.tombstones is not None
+    assert found.tombstones.columns.to_pylist() == [{"id": 7}, {"id": 8}]
+    assert list(found.rejects.by_place()) == [2], "a record without a key deletes no row"

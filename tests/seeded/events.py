@@ -45,6 +45,33 @@ BUGS = (
         ),
     ),
     Bug(
+        "mapped_columns_need_no_field",
+        "Values of another type's schema become rows of nulls where a column comes from elsewhere.",
+        Hole.VALUES,
+        {"participant.records.port:REJECT": lambda _right: "nothing"},
+        of(
+            "tests/conformance/test_formats.py",
+            "test_values_of_a_type_that_has_none_of_the_columns_are_no_rows_of_nulls",
+        ),
+    ),
+    Bug(
+        "json_of_a_registry_needs_no_field",
+        "JSON behind the id of a schema becomes a row of nulls if it has the field of no column.",
+        Hole.VALUES,
+        {"participant.records.json.found_fields:SCHEMA_ID_BYTES": lambda _right: 0},
+        of(
+            "tests/unit/participant/records/json_schema/test_decoder.py",
+            "test_a_value_without_a_field_of_any_column_is_a_reject",
+        ),
+    ),
+    Bug(
+        "a_null_payload_is_no_tombstone",
+        "A null in Kafka Connect's envelope is a reject, and the row that it deletes stays.",
+        Hole.NEIGHBOURS,
+        {"participant.records.envelopes.connect:is_null": always(False)},
+        of("tests/unit/participant/records/envelopes/test_connect.py", "test_a_null_payload_is_a_tombstone"),
+    ),
+    Bug(
         "a_placeholder_is_known_as_plain_text_only",
         "The placeholder is not recognized where the connector encodes binary values as text.",
         Hole.VALUES,

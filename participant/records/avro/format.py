@@ -35,7 +35,7 @@ class AvroFormat:
         setting = "record.key_schema_file" if self._record.as_keys else "record.schema_file"
         schemas, framing = self._schemas(self._record.schema_text, setting), self._record.framing
         header = KEY_HEADER if self._record.as_keys else VALUE_HEADER
-        alone = self._record.is_alone
+        alone = self._record.needs_field
         decoder = chosen(
             self._record.decoder,
             lambda: NativeAvro(schema, framing, schemas, header, alone=alone),

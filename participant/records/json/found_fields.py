@@ -20,13 +20,14 @@ import pyarrow.compute as pc
 from participant.records.port import Decoded, Decoder, Format, KeyReader
 from participant.records.raw import RawBatch
 from participant.records.rejects import Reasons, Rejects
-from participant.records.sources import CONNECT_PAYLOAD, REST_FIELD
+from participant.records.sources import CONNECT_FIELDS, CONNECT_PAYLOAD, REST_FIELD
 
 Path = tuple[str, ...]
 NAMES_SHOWN, NAME_SHOWN = 5, 40
 """Names of fields in a reason, and characters of one."""
-CONNECT_FIELDS = frozenset({"schema", "payload"})
-"""The fields of Kafka Connect's envelope."""
+
+SCHEMA_ID_BYTES = 5
+"""What stands before a value that names its schema by an id: a zero, and the id."""
 CHANGE = frozenset({"op", "source", "before", "after"})
 """The fields of Debezium's change events."""
 
@@ -113,7 +114,7 @@ def _nulls(array: pa.Array) -> npt.NDArray[np.bool_]:
 def why_none(value: bytes, paths: Sequence[Path]) -> str:
     """Return why a value is no row where none of these paths is a field of it, else an empty string."""
     try:
-        document = json.loads(value)
+        document = json.loads(value[SCHEMA_ID_BYTES:] if value.startswith(b"\0") else value)
     except (ValueError, RecursionError):  # the decoder has taken it: what is wrong is within a field
         return ""
     if not isinstance(document, dict) or any(_has(document, path) for path in paths):

@@ -56,7 +56,7 @@ class ProtobufFormat:
 
     def _made(self, schema: pa.Schema, message: str, schemas: Schemas) -> ProtobufDecoder | NativeProtobuf:
         header = KEY_HEADER if self._record.as_keys else VALUE_HEADER
-        alone = self._record.is_alone
+        alone = self._record.needs_field
         return chosen(
             self._record.decoder,
             lambda: NativeProtobuf(schema, message, schemas, header, alone=alone),

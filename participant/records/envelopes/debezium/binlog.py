@@ -26,8 +26,8 @@ from control_topic.messages import SourcePartition
 
 POS_BITS = 33
 """Of a number: those of the position, below those of the file."""
-POS_MAX = 2**POS_BITS - 1
-RANGE = 2**32
+POS_MAX = (1 << POS_BITS) - 1
+RANGE = 1 << 32
 HALF = RANGE // 2
 TURNS_MAX = 32
 FILES_MAX = 8

@@ -18,8 +18,8 @@ and is not in it, may have written its changes to the log before. So a snapshot 
 never takes a change back.
 
 A binlog file beyond 4 GiB begins its positions again: `participant.records.envelopes.debezium.binlog` counts
-that. Another server after a failover, `RESET MASTER` and `RESETLOGS` begin a log whose positions cannot be compared
-with those of before: `participant.records.envelopes.debezium.order` finds them out. PostgreSQL and
+that. Another server after a failover, `RESET MASTER` and `RESETLOGS` begin a log whose positions cannot be
+compared with those of before: `participant.records.envelopes.debezium.order` finds them out. PostgreSQL and
 Oracle count where a change was written, not where it was committed; of one row that is the same order, since
 a row is locked from its change to its commit.
 

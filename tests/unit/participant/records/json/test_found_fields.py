@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from participant.records.json.found_fields import why_none
 from participant.records.port import NULL_ROW, Decoder, RecordSpec
 from participant.worker.stages import unchecked_decoder
 from table.port import INSERT, UPSERT, TableSpec
@@ -146,3 +147,9 @@ def test_a_row_of_nulls_stays_one_where_a_field_says_so(kind: str, documents: li
     expected = [n for n, one in enumerate(documents) if {"id", "name", "at"} & one.keys()]
     kept = list(range(len(documents))) if found.kept is None else found.kept.tolist()
     assert kept == expected
+
+
+def test_json_behind_the_id_of_a_schema_is_judged_alike() -> None:
+    framed = [b"\0\0\0\0{" + one for one in values({"other": 1}, {"id": 2})]
+    assert why_none(framed[0], [("id",)]).endswith("it has other")
+    assert not why_none(framed[1], [("id",)])

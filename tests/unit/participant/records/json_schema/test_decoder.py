@@ -19,7 +19,9 @@ from participant.records.headers import pack
 from participant.records.json_schema.format import JsonSchemaFormat
 from participant.records.port import Asked, Decoded, RecordSpec
 from participant.records.registry.settings import RegistrySettings
-from table.schema import SchemaError, parse_ddl
+from participant.worker.stages import unchecked_decoder
+from table.port import INSERT, TableSpec
+from table.schema import SchemaError, parse_ddl, table_schema
 from tests.debezium_events import POSTGRESQL
 from tests.decoding import batch
 from tests.registry_server import ERROR, Registry
@@ -182,3 +184,12 @@ def test_without_a_registry_it_is_refused_before_a_run() -> None:
         JsonSchemaFormat(RecordSpec(format="json_schema")).values(parse_ddl(DDL))
     with pytest.raises(SchemaError, match=r"has no record.framing"):
         JsonSchemaFormat(RecordSpec(format="json_schema", framing="none")).values(parse_ddl(DDL))
+
+
+def test_a_value_without_a_field_of_any_column_is_a_reject(spec: RecordSpec, registry: Registry) -> None:
+    layout = TableSpec(path="", name="t", mode=INSERT, ddl="n BIGINT, m BIGINT")
+    reads = unchecked_decoder(layout, table_schema(layout.ddl, kafka_columns=False), spec)
+    values = [serialized(registry, EVENT, row)[0] for row in ({"id": "a"}, {"id": "b", "n": 1})]
+    found = reads.decode(batch(values))
+    assert found.table.to_pylist() == [{"n": 1, "m": None}]
+    assert found.rejects.by_place()[0].endswith("it has id")
