@@ -111,6 +111,16 @@ def test_the_next_end_by_the_clock_comes_nearer_by_itself_in_the_zone_of_the_con
     expect(fact).to_have_text(said)
 
 
+def test_open_transactions_of_producers_are_told_with_the_age_of_the_oldest(
+    serve: Serve, visit: Visit
+) -> None:
+    document = documents.document()
+    document["producer_transactions"] = {"records": 12_345, "seconds": 90.0}
+    page = drawn(visit(serve({"events": Shown(document)}).url))
+    fact = page.locator("#facts > div").filter(has_text="producers").locator("dd")
+    expect(fact).to_have_text("12,345 records in open transactions, the oldest for 1 m 30 s")
+
+
 def test_an_aborted_transaction_is_red_and_says_why(serve: Serve, visit: Visit) -> None:
     shown = documents.document(count=6)
     shown["transactions"][-2] = documents.aborted(4, shown["at_ms"] - 900)

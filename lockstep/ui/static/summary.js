@@ -75,6 +75,7 @@ function facts() {
       ? `${roughly(totals.records)} records, ${size(totals.bytes)} in ${plural(totals.files, "file")}${totals.late ? `, ${roughly(totals.late)} late` : ""}` : ""],
     ["next end", nextEnd()],
     ["complete", complete()],
+    ["producers", openTransactions()],
     ["table", `${table.path}${table.mode ? `, ${table.mode}s` : ""}`],
     ["busy with", known(page.sources.driver_ms) ? table.busy_with || "nothing" : ""],
   ].filter(([, text]) => text);
@@ -87,6 +88,14 @@ function nextEnd() {
   if (!end) return "";
   const left = end.time_ms - now();
   return `at ${end.shown} by transaction.${end.reason}${left > 0 ? `, in ${ago(left)}` : ""}`;
+}
+
+/** Producers' transactions in Kafka, which a read-committed consumer does not pass. */
+function openTransactions() {
+  const { records, seconds } = page.producer_transactions;
+  if (!records) return "";
+  const age = known(seconds) ? `, the oldest for ${duration(seconds * 1000)}` : "";
+  return `${plural(records, "record")} in open transactions${age}`;
 }
 
 /** By event time, and what it waits for. */
