@@ -83,9 +83,9 @@ class Hudi:
 
     def reader(self, path: str, storage: StoreSettings | None = None) -> TableReader:
         """Hudi's timeline and rows, without Spark."""
-        from table.hudi.reader.reader import HudiReader
+        from table.hudi.census.base_rows import WholeReader
 
-        return HudiReader(path, storage)
+        return WholeReader(path, storage)
 
     def sweeper(self, spec: TableSpec) -> TableSweeper:
         """Without Spark: files and timelines are read where they are."""

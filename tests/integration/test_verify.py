@@ -69,6 +69,10 @@ FOREIGN = {
     "hoodie.metadata.enable": "false",
 }
 
+UNKNOWN_TO_RUST = "note STRING, at TIMESTAMP_NTZ"
+"""A column whose type the hudi reader does not know."""
+BY_BOTH = pytest.mark.parametrize("ddl", ["note STRING", UNKNOWN_TO_RUST], ids=["hudi reader", "base files"])
+
 
 @dataclass
 class Pipeline:
@@ -80,13 +84,14 @@ class Pipeline:
     path: Path
     properties: Mapping[str, str] = field(default_factory=lambda: PLAIN)
     kafka_columns: bool = True
+    ddl: str = "note STRING"
 
     def __post_init__(self) -> None:
         spec = TableSpec(
             path=f"file://{self.path}",
             name="events",
             mode="insert",
-            ddl="note STRING",
+            ddl=self.ddl,
             kafka_columns=self.kafka_columns,
             properties=self.properties,
         )
@@ -176,6 +181,8 @@ class Pipeline:
             "_hoodie_file_name": [name] * count,
             "note": [f"note {offset}" for offset in offsets],
         }
+        if self.ddl == UNKNOWN_TO_RUST:
+            columns["at"] = pa.array([0] * count, pa.timestamp("us"))
         if self.kafka_columns:
             columns |= {
                 "_kafka_topic": [self.topic] * count,
@@ -249,8 +256,9 @@ def without_offset(offset: int) -> Callable[[pa.Table], pa.Table]:
     return lambda rows: rows.filter(pc.not_equal(rows.column("_kafka_offset"), offset))
 
 
-def test_commits_are_exact_and_gaps_of_the_log_are_no_losses(make: Callable[..., Pipeline]) -> None:
-    pipeline = make()
+@BY_BOTH
+def test_commits_are_exact_and_gaps_of_the_log_are_no_losses(make: Callable[..., Pipeline], ddl: str) -> None:
+    pipeline = make(ddl=ddl)
     pipeline.produce(10)
     pipeline.produce_in_transaction(3, commit=False)  # 10, 11, 12 and their marker 13
     pipeline.produce_in_transaction(2, commit=True)  # 14, 15 and their marker 16
@@ -264,8 +272,9 @@ def test_commits_are_exact_and_gaps_of_the_log_are_no_losses(make: Callable[...,
     assert report.commits == 4
 
 
-def test_a_row_that_was_taken_away_is_missing(make: Callable[..., Pipeline]) -> None:
-    pipeline = make()
+@BY_BOTH
+def test_a_row_that_was_taken_away_is_missing(make: Callable[..., Pipeline], ddl: str) -> None:
+    pipeline = make(ddl=ddl)
     pipeline.produce(10)
     instant = pipeline.take(0, 10)
     pipeline.rewrite(instant, without_offset(7))
@@ -274,8 +283,9 @@ def test_a_row_that_was_taken_away_is_missing(make: Callable[..., Pipeline]) -> 
     assert report.partitions[0].missing_examples == [7]
 
 
-def test_a_file_that_is_gone_is_missing_rows(make: Callable[..., Pipeline]) -> None:
-    pipeline = make()
+@BY_BOTH
+def test_a_file_that_is_gone_is_missing_rows(make: Callable[..., Pipeline], ddl: str) -> None:
+    pipeline = make(ddl=ddl)
     pipeline.produce(10)
     pipeline.take(0, 6)
     for file in pipeline.files(pipeline.take(6, 10)):
@@ -285,8 +295,11 @@ def test_a_file_that_is_gone_is_missing_rows(make: Callable[..., Pipeline]) -> N
     assert report.partitions[0].missing_examples == [6, 7, 8, 9]
 
 
-def test_rows_that_are_there_twice_or_should_not_be_are_found(make: Callable[..., Pipeline]) -> None:
-    pipeline = make()
+@BY_BOTH
+def test_rows_that_are_there_twice_or_should_not_be_are_found(
+    make: Callable[..., Pipeline], ddl: str
+) -> None:
+    pipeline = make(ddl=ddl)
     pipeline.produce(10)
     instant = pipeline.take(0, 6)
 
@@ -356,8 +369,9 @@ def test_what_other_writers_do_to_rows_makes_it_not_checkable_and_what_they_add_
     assert pipeline.verify().exact is None
 
 
-def test_clustering_moves_rows_and_leaves_them_exact(make: Callable[..., Pipeline]) -> None:
-    pipeline = make()
+@BY_BOTH
+def test_clustering_moves_rows_and_leaves_them_exact(make: Callable[..., Pipeline], ddl: str) -> None:
+    pipeline = make(ddl=ddl)
     pipeline.produce(10)
     pipeline.take(0, 5)
     pipeline.take(5, 10)

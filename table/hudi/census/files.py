@@ -100,9 +100,28 @@ def base_files(
     return found, taken.is_whole
 
 
+def newest_bases(files: Iterable[FileSize], known: Known) -> Iterator[FileSize]:
+    """Yield the base files that are the table now. `files`: those of a table partition one after another."""
+    for folder, listed in groupby(files, key=attrgetter("folder")):
+        yield from (file for _, file in _bases_and_logs(folder, listed, known)[0].values())
+
+
 def _live(folder: str, found: Iterable[FileSize], known: Known) -> tuple[dict[str, int], list[int]]:
     """Sizes of base files by their groups, and of log files."""
-    bases: dict[str, tuple[str, int]] = {}
+    bases, logs = _bases_and_logs(folder, found, known)
+    on_top = [
+        size_bytes
+        for file_id, instant, size_bytes in logs
+        if file_id not in bases or known.is_later(instant, bases[file_id][0])
+    ]
+    return {file_id: file.size_bytes for file_id, (_, file) in bases.items()}, on_top
+
+
+def _bases_and_logs(
+    folder: str, found: Iterable[FileSize], known: Known
+) -> tuple[dict[str, tuple[str, FileSize]], list[tuple[str, str, int]]]:
+    """Return each group's newest base file with its instant; of log files their group, instant and bytes."""
+    bases: dict[str, tuple[str, FileSize]] = {}
     logs: list[tuple[str, str, int]] = []
     for file in found:
         is_base = (parsed := parse_file_name(file.name)) is not None
@@ -114,11 +133,6 @@ def _live(folder: str, found: Iterable[FileSize], known: Known) -> tuple[dict[st
             continue
         if not is_base:
             logs.append((file_id, instant, file.size_bytes))
-        elif instant >= bases.get(file_id, ("", 0))[0]:
-            bases[file_id] = (instant, file.size_bytes)
-    on_top = [
-        size_bytes
-        for file_id, instant, size_bytes in logs
-        if file_id not in bases or known.is_later(instant, bases[file_id][0])
-    ]
-    return {file_id: size_bytes for file_id, (_, size_bytes) in bases.items()}, on_top
+        elif file_id not in bases or instant >= bases[file_id][0]:
+            bases[file_id] = (instant, file)
+    return bases, logs
