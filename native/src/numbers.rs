@@ -7,6 +7,16 @@ const POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
     1e21, 1e22,
 ];
+/// What is no number and yet a double: bare, or as a string (`NOT_FINITE` in participant/records/json/values.py).
+const WORDS: [(&[u8], f64); 7] = [
+    (b"NaN", f64::NAN),
+    (b"\"NaN\"", f64::NAN),
+    (b"\"Infinity\"", f64::INFINITY),
+    (b"\"+Infinity\"", f64::INFINITY),
+    (b"\"+INF\"", f64::INFINITY),
+    (b"\"-Infinity\"", f64::NEG_INFINITY),
+    (b"\"-INF\"", f64::NEG_INFINITY),
+];
 
 impl<const WIDE: bool, const REST: bool> Parser<'_, WIDE, REST> {
     /// A whole number that is spelled as one: `1.0` and `1e3` are not.
@@ -117,7 +127,11 @@ impl<const WIDE: bool, const REST: bool> Parser<'_, WIDE, REST> {
         if self.word(b"Infinity") {
             return Ok(if minus { f64::NEG_INFINITY } else { f64::INFINITY });
         }
-        if !minus && self.word(b"NaN") { Ok(f64::NAN) } else { Err(Refused) }
+        if minus {
+            return Err(Refused);
+        }
+        let found = WORDS.iter().find(|(word, _)| self.word(word));
+        found.map(|(_, value)| *value).ok_or(Refused)
     }
 
     pub(crate) fn skip_number(&mut self) -> Read<()> {

@@ -30,6 +30,14 @@ MOMENT = re.compile(
     r"(?:Z|([+-])(\d\d)(?::?(\d\d))?)?)?",
     re.ASCII,
 )
+WORDS = {
+    "NaN": "nan",
+    "Infinity": "inf",
+    "-Infinity": "-inf",
+    "+Infinity": "inf",
+    "+INF": "inf",
+    "-INF": "-inf",
+}
 FLOAT_END = 3.4028235677973366e38
 INSIDE = {pa.int32(): 32, pa.int64(): 64}
 
@@ -151,6 +159,8 @@ def _whole(value: Any, bits: int) -> int:
 
 
 def _double(value: Any) -> float:
+    if isinstance(value, str) and value in WORDS:
+        return float(WORDS[value])
     if not isinstance(value, Spelled):
         _no()
     number = float(value) + 0.0  # a negative zero is zero

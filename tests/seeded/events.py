@@ -32,6 +32,10 @@ def complete_as_rows(right: Any) -> Any:
     return complete
 
 
+def date_as_it_is(_cls: Any, fields: Any, made: Any) -> Any:
+    return made(fields)
+
+
 BUGS = (
     Bug(
         "a_placeholder_is_stored",
@@ -62,6 +66,46 @@ BUGS = (
         of(
             "tests/unit/participant/records/json_schema/test_decoder.py",
             "test_a_value_without_a_field_of_any_column_is_a_reject",
+        ),
+    ),
+    Bug(
+        "keys_of_several_fields_are_joined_blindly",
+        "Two rows of an upsert table have one key, since a text holds what stands between two fields.",
+        Hole.NEIGHBOURS,
+        {"table.hudi.files.keys:ambiguous": always({})},
+        of(
+            "tests/unit/table/hudi/files/test_upserts.py",
+            "test_rows_and_deletes_whose_key_may_be_another_rows_are_rejects",
+        ),
+    ),
+    Bug(
+        "a_tombstone_without_a_key_is_a_reject",
+        "The tombstone of a source's table without a primary key halts the run at its first delete.",
+        Hole.NEIGHBOURS,
+        {"participant.records.envelopes.debezium.echoes:_may_have_one_key": always(False)},
+        of(
+            "tests/unit/participant/records/envelopes/debezium/test_echoes.py",
+            "test_a_tombstone_without_a_key_has_the_key_of_the_delete_before_it_and_alone_is_refused",
+        ),
+    ),
+    Bug(
+        "a_date_of_a_key_is_a_text_only",
+        "A lone tombstone whose key has a date as Debezium numbers it is a reject.",
+        Hole.NEIGHBOURS,
+        {"participant.records.envelopes.debezium.date_keys:DateKeys.of": lambda _right: date_as_it_is},
+        of(
+            "tests/unit/participant/records/envelopes/debezium/test_date_keys.py",
+            "test_a_date_is_a_number_or_a_text_with_or_without_a_z",
+        ),
+    ),
+    Bug(
+        "a_quoted_nan_is_a_text",
+        "NaN and Infinity as Kafka Connect writes them are rejects.",
+        Hole.NEIGHBOURS,
+        {"participant.records.json.decoder:with_bare_words": always(None)},
+        of(
+            "tests/unit/participant/records/json/test_decode_types.py",
+            "test_a_value_of_the_columns_type_is_kept_as_it_is",
         ),
     ),
     Bug(

@@ -20,7 +20,7 @@ What is accepted beyond the obvious, and what is not:
   is there twice is a reject. A missing field is null, and a reject where it is NOT NULL.
 * INT, BIGINT: whole numbers only, `1.0`, `1e3` and `"1"` are rejects, and so is one beyond the range.
 * FLOAT, DOUBLE: the nearest one, as with every JSON parser; a negative zero is zero; beyond the range is a
-  reject. `NaN` and `Infinity` are accepted, as Spark does.
+  reject. `NaN` and `Infinity` are accepted, bare or as a string, as Spark does. FLOAT is by way of a double.
 * DECIMAL(p,s): a number or a string; digits beyond p or s are a reject, never rounded. Zeros at the end are
   digits of p too.
 * STRING: a string only. `\\u0000` is accepted; half a surrogate pair is a reject.
@@ -60,7 +60,15 @@ from participant.records.json.columns import (
 from participant.records.json.lines import line_reader
 from participant.records.json.rest import left_over
 from participant.records.json.value_bounds import OF_ARRAYS, OF_MAPS, bounds, item_places, too_large
-from participant.records.json.values import WHITESPACE, Mismatch, check, convert_members, explain, parse
+from participant.records.json.values import (
+    WHITESPACE,
+    Mismatch,
+    check,
+    convert_members,
+    explain,
+    parse,
+    with_bare_words,
+)
 from participant.records.port import Decoded
 from participant.records.raw import RawBatch, Values
 from participant.records.rejects import Reasons, Rejects
@@ -225,6 +233,9 @@ class JsonDecoder:
             table = self._parse(Values.of(values))
         except ValueError as error:
             if len(values) == 1:
+                if (bare := with_bare_words(values[0], self._schema)) is not None:
+                    self._halve([bare], indices, found)
+                    return
                 found.reasons.add(indices[0], explain(values[0], self._schema) or _sentence(error))
             elif len(values) <= GROUP_RECORDS or self._mostly_bad(values):
                 self._look_at_each(values, indices, found)

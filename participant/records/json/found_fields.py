@@ -134,7 +134,7 @@ def _hint(document: dict[str, Any], paths: Sequence[Path]) -> str:
     inside = [path[1:] for path in paths if path[0] == CONNECT_PAYLOAD]
     if len(inside) == len(paths) and any(path and _has(document, path) for path in inside):
         return '. It is in no envelope of Kafka Connect: record.envelope = "none" reads it'
-    if document.keys() >= CONNECT_FIELDS:
+    if document.keys() >= CONNECT_FIELDS and len(inside) < len(paths):
         return '. It is in Kafka Connect\'s envelope: record.envelope = "connect" reads its payload'
     wanted = {path[0].casefold() for path in paths}
     if any(name.casefold() in wanted for name in document):

@@ -30,6 +30,13 @@ CLOCK = r"[0-9]{2}(:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?"
 ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
 TIMESTAMP = re.compile(rf"{DATE.pattern}([ T]{CLOCK}{ZONE}?)?")
 TIMESTAMP_NTZ = re.compile(rf"{DATE.pattern}([ T]{CLOCK})?")
+NOT_FINITE = {
+    "NaN": "NaN",
+    **dict.fromkeys(("Infinity", "+Infinity", "+INF"), "Infinity"),
+    **dict.fromkeys(("-Infinity", "-INF"), "-Infinity"),
+}
+"""Texts that are a FLOAT or DOUBLE, as Kafka Connect writes and Spark reads them -> the same without quotes.
+Source: `QUOTE_NON_NUMERIC_NUMBERS` of Jackson, Spark's `JacksonParser` (3.5)."""
 _EXACT = Context(prec=2 * DECIMAL_PRECISION_MAX, traps=[Inexact])
 INT32 = 2**31
 INT64 = 2**63
@@ -106,6 +113,32 @@ def spelled(value: Any) -> str:
     if isinstance(value, list):
         return f"[{','.join(map(spelled, value))}]"
     return json.dumps(value)
+
+
+def with_bare_words(value: bytes, schema: pa.Schema) -> bytes | None:
+    """Return a value in which `NOT_FINITE` of FLOAT and DOUBLE fields stand bare, as Arrow reads them.
+
+    None where there is none, or where it is no JSON.
+    """
+    if not any(part in value for part in (b"NaN", b"Inf", b"INF", b"\\u")):
+        return None
+    try:
+        document = parse(value)
+        bare = spelled(_bare(document, pa.struct(list(schema)))).encode()
+    except (Mismatch, RecursionError):
+        return None
+    return bare if bare != spelled(document).encode() else None
+
+
+def _bare(value: Any, kind: pa.DataType) -> Any:
+    if isinstance(value, Object) and pa.types.is_struct(kind):
+        fields = {field.name: field.type for field in kind}
+        return Object([(name, _bare(one, fields[name]) if name in fields else one) for name, one in value])
+    if isinstance(value, list) and not isinstance(value, Object) and pa.types.is_list(kind):
+        return [_bare(one, kind.value_type) for one in value]
+    if type(value) is str and pa.types.is_floating(kind) and value in NOT_FINITE:
+        return Number(NOT_FINITE[value])
+    return value
 
 
 def explain(value: bytes, schema: pa.Schema) -> str:
@@ -222,6 +255,8 @@ def _to_int(value: Any, kind: pa.DataType, path: str) -> int:
 
 
 def _to_float(value: Any, kind: pa.DataType, path: str) -> float:
+    if type(value) is str and value in NOT_FINITE:
+        return float(NOT_FINITE[value])
     _expect(value, Number, kind, path)
     number = float(value)
     limit = FLOAT_MAX if kind == pa.float32() else math.inf

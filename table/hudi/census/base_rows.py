@@ -1,7 +1,7 @@
 """The rows of a table's base files, which Parquet reads by itself: of insert tables these are all rows.
 
-For tables that the `hudi` package of PyPI does not open: a TIMESTAMP_NTZ column, at any depth, ends its
-version 0.5 in a panic. The timeline and a listing say which files are the table, as in
+For tables that the `hudi` package of PyPI does not open: a TIMESTAMP_NTZ or MAP column, at any depth, can
+end its version 0.5 in a panic. The timeline and a listing say which files are the table, as in
 `table.hudi.census.files`.
 """
 
@@ -48,6 +48,8 @@ class WholeReader(HudiReader):
 def _is_unknown_to_rust(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
+    if pa.types.is_map(kind):
+        return True
     if pa.types.is_timestamp(kind):
         return kind.tz is None
     return any(_is_unknown_to_rust(kind.field(at).type) for at in range(kind.num_fields))

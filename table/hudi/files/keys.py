@@ -114,6 +114,33 @@ def complex_keys(names: Sequence[str], columns: Sequence[pa.ChunkedArray]) -> Ke
     return Keys(keys=pc.binary_join_element_wise(*parts, ""), bad=_where(bad))
 
 
+def ambiguous(names: Sequence[str], columns: Sequence[pa.ChunkedArray]) -> dict[int, str]:
+    """Return the rows whose complex key may be another row's as well, by their index, each with a reason.
+
+    A text can hold what `complex_keys` puts between two fields, or be its word for null or for an empty text.
+    If no field holds the begin of the next one, a key is taken apart in one way only.
+    """
+    found: dict[int, str] = {}
+    if len(names) < 2:
+        return found
+    for at, (name, column) in enumerate(zip(names, columns, strict=True)):
+        if column.type != pa.string():
+            continue
+        begin = f",{names[at + 1]}:" if at + 1 < len(names) else ""
+        mask = pc.is_in(column, value_set=pa.array([NULL_FIELD, EMPTY_FIELD]))
+        if begin:
+            mask = pc.or_(mask, pc.match_substring(column, begin).fill_null(False))
+        if pc.any(mask).as_py():
+            told = (
+                f"{begin!r}, {NULL_FIELD!r} or {EMPTY_FIELD!r}"
+                if begin
+                else f"{NULL_FIELD!r} or {EMPTY_FIELD!r}"
+            )
+            why = f"field {name} of the record key holds {told}: Hudi spells another row's key alike"
+            found |= dict.fromkeys(np.flatnonzero(mask.to_numpy()).tolist(), why)
+    return found
+
+
 def coordinate_keys(topic: str, number: int, offsets: npt.NDArray[np.int64]) -> Keys:
     """`topic-partition-offset`: unique, and the same again on replay."""
     prefix = pa.scalar(f"{topic}-{number}-")

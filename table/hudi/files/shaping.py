@@ -51,11 +51,13 @@ class InsertRows:
 class InsertShaper:
     """Shapes for one table. No state: any thread may use it.
 
-    Raises `SchemaError` when a key or partition field is missing or of a type that cannot be one.
+    `unique`: rows whose key may be another row's are refused. Raises `SchemaError` when a key or partition
+    field is missing or of a type that cannot be one.
     """
 
-    def __init__(self, layout: HudiLayout, schema: pa.Schema) -> None:
+    def __init__(self, layout: HudiLayout, schema: pa.Schema, *, unique: bool = False) -> None:
         self._layout = layout
+        self._unique = unique and layout.key_format == hudi_keys.COMPLEX
         self._folders = Folders(layout)
         self._made = PartitionColumns(layout, layout.partition_bounds)
         columns = pa.schema(
@@ -109,6 +111,9 @@ class InsertShaper:
         if found.bad is not None:
             text = f"the record key ({', '.join(self._layout.key_fields)}) is null or empty"
             reasons |= dict.fromkeys(np.flatnonzero(found.bad).tolist(), text)
+        if self._unique:
+            names = self._layout.key_fields
+            reasons |= hudi_keys.ambiguous(names, [table.column(name) for name in names])
         return found.keys, partitions, reasons
 
     def _keys(self, table: pa.Table) -> Keys:

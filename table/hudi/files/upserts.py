@@ -70,7 +70,7 @@ class UpsertShaper:
 
     def __init__(self, layout: HudiLayout, schema: pa.Schema) -> None:
         self._layout = layout
-        self._keys = InsertShaper(layout, schema)
+        self._keys = InsertShaper(layout, schema, unique=True)
         self._schema = schema
         self._ordering_type = pa.int64()
         if layout.ordering_field:

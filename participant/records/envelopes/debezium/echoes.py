@@ -1,7 +1,8 @@
-"""Tombstones with an unreadable key right behind the event of a delete: they delete the same row.
+"""Tombstones without a readable key right behind the event of a delete: they delete the same row.
 
-Debezium sends a tombstone after each delete event, with the same Kafka key. A converter or a transformation
-can shape keys so that they say of no row. Source: Debezium's documentation, "Tombstone events".
+Debezium sends a tombstone after each delete event, with the same Kafka key, or without one where the source's
+table has no primary key. A converter or a transformation can shape keys so that they say of no row. Source:
+Debezium's documentation, "Tombstone events".
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Echoes:
         echoes: dict[int, int] = {}
         for place in reasons:
             row = deletes.get(place - 1)
-            if row is None or not batch.keys.get(place) or not _may_have_one_key(batch, place):
+            if row is None or not _may_have_one_key(batch, place):
                 continue
             if all(column[row].is_valid for column in keys.columns):
                 echoes[place] = row

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from participant.records.decimal_handling import PRECISE
+from participant.records.envelopes.debezium.date_keys import DateKeys
 from participant.records.envelopes.debezium.decimal_keys import DecimalKeys
 from participant.records.envelopes.debezium.decoder import DebeziumDecoder
 from participant.records.envelopes.debezium.echoes import Echoes
@@ -43,8 +44,11 @@ class ChangeEvents:
                 decimal_handling=asked.decimal_handling,
             )
 
-        precise = asked.decimal_handling == PRECISE and not keys.typed
-        keys_of = DecimalKeys.of(asked.key_columns, keys) if precise else keys.keys(asked.key_columns)
+        def reading_keys(fields: Sequence[pa.Field]) -> KeyReader:
+            return DecimalKeys.of(fields, keys) if asked.decimal_handling == PRECISE else keys.keys(fields)
+
+        fields = asked.key_columns
+        keys_of = keys.keys(fields) if keys.typed else DateKeys.of(fields, reading_keys)
         return ChangeEventDecoder(
             reading(asked.schema, self._order),
             keys_of,

@@ -165,7 +165,7 @@ class EventReader:
         columns = rows.flatten()
         for i, field in enumerate(self._row):
             if field.type == pa.date32():
-                read, columns[i] = columns[i], _to_dates(columns[i])
+                read, columns[i] = columns[i], to_dates(columns[i])
                 why = "a number beyond its range" if read.type == pa.int32() else NO_DATE
                 wrong = nulls(columns[i]) & ~nulls(read)
                 events.refuse(wrong, f"field {side}.{field.name}: not a DATE but {why}")
@@ -191,7 +191,7 @@ def _envelope(row: pa.StructType, date_kind: pa.DataType, local_kind: pa.DataTyp
     return pa.schema([*event, pa.field("payload", pa.struct(event))])
 
 
-def _to_dates(read: pa.Array) -> pa.Array:
+def to_dates(read: pa.Array) -> pa.Array:
     """Days since 1970 or dates as text, as dates; null for what is none."""
     if read.type == pa.string():
         fits = pc.match_substring_regex(read, DATE_TEXT)

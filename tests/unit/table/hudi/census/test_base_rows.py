@@ -19,7 +19,7 @@ from tests.hudi_avro import COMMIT, REPLACE, avro
 from tests.timeline_files import Table, time
 from tests.unit.table.hudi.census.test_census import TOKEN, group
 
-SCHEMA = to_avro(table_schema("id STRING, inside STRUCT<at: TIMESTAMP_NTZ>", kafka_columns=True), "t")
+UNKNOWN = ("inside STRUCT<at: TIMESTAMP_NTZ>", "headers MAP<STRING,STRING>")
 
 
 @pytest.fixture
@@ -42,8 +42,9 @@ def write(table: Table, number: int, instant: int, offsets: list[int], folder: s
     return file
 
 
-def done(*, replaced: dict[str, list[str]] | None = None) -> bytes:
-    record = {"partitionToWriteStats": {}, "extraMetadata": {"schema": SCHEMA}, "operationType": "INSERT"}
+def done(column: str, *, replaced: dict[str, list[str]] | None = None) -> bytes:
+    schema = to_avro(table_schema(f"id STRING, {column}", kafka_columns=True), "t")
+    record = {"partitionToWriteStats": {}, "extraMetadata": {"schema": schema}, "operationType": "INSERT"}
     if replaced is None:
         return avro(COMMIT, record)
     return avro(REPLACE, {**record, "partitionToReplaceFileIds": replaced})
@@ -65,8 +66,9 @@ def found(table: Table) -> dict[str, list[tuple[str, int]]]:
     return read
 
 
+@pytest.mark.parametrize("column", UNKNOWN)
 def test_a_group_has_the_rows_of_its_newest_complete_file_and_one_that_was_replaced_has_none(
-    table: Table,
+    table: Table, column: str
 ) -> None:
     write(table, 1, 1, [0, 1])
     newest = write(table, 1, 2, [0, 1, 2])
@@ -74,8 +76,8 @@ def test_a_group_has_the_rows_of_its_newest_complete_file_and_one_that_was_repla
     write(table, 2, 1, [7])
     other = write(table, 3, 3, [7], folder="b")
     for instant in (1, 2):
-        table.add(f"{time(instant)}_{time(instant)}.commit", done())
-    table.add(f"{time(3)}_{time(3)}.replacecommit", done(replaced={"a": [group(2)]}))
+        table.add(f"{time(instant)}_{time(instant)}.commit", done(column))
+    table.add(f"{time(3)}_{time(3)}.replacecommit", done(column, replaced={"a": [group(2)]}))
     table.add(f"{time(4)}.commit.requested")
     assert found(table) == {
         f"a/{newest.name}": [(time(2), 0), (time(2), 1), (time(2), 2)],
@@ -86,7 +88,7 @@ def test_a_group_has_the_rows_of_its_newest_complete_file_and_one_that_was_repla
 def test_a_file_that_cannot_be_read_hides_no_other(table: Table) -> None:
     broken, whole = write(table, 1, 1, [0]), write(table, 2, 1, [1])
     broken.write_bytes(b"PAR1")
-    table.add(f"{time(1)}_{time(1)}.commit", done())
+    table.add(f"{time(1)}_{time(1)}.commit", done(UNKNOWN[0]))
     files = {file.name: file.batches for file in WholeReader(str(table.base)).rows().files}
     with pytest.raises(Unavailable, match=broken.name):
         list(files[f"a/{broken.name}"])

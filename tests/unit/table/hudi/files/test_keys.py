@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from table.hudi.files.keys import (
     DEFAULT_PARTITION,
     UnsafePartition,
+    ambiguous,
     check_key_field,
     check_ordering_field,
     complex_keys,
@@ -68,6 +69,39 @@ def test_a_complex_key_names_its_fields_and_stands_in_for_null_and_empty() -> No
     found = complex_keys(["sid", "st"], [first, second])
     assert found.keys.to_pylist()[:3] == ["sid:1,st:x", "sid:2,st:__empty__", "sid:__null__,st:y"]
     assert found.bad is not None and found.bad.tolist() == [False, False, False, True, True]
+
+
+TEXTS = st.lists(
+    st.sampled_from(["a", ",", ":", "b", ",b:", ",c:", "__null__", "__empty__", "", "é"]), max_size=5
+)
+
+
+@given(rows=st.lists(st.tuples(*[st.none() | TEXTS.map("".join)] * 3), max_size=20, unique=True))
+def test_rows_with_keys_that_are_not_ambiguous_have_different_keys(
+    rows: list[tuple[str | None, ...]],
+) -> None:
+    names = ["a", "b", "c"]
+    columns = [
+        pa.chunked_array([pa.array(part, pa.string())])
+        for part in (zip(*rows, strict=True) if rows else [[]] * 3)
+    ]
+    found = complex_keys(names, columns)
+    refused = ambiguous(names, columns)
+    bad = np.zeros(len(rows), dtype=np.bool_) if found.bad is None else found.bad
+    keys = [key for row, key in enumerate(found.keys.to_pylist()) if row not in refused and not bad[row]]
+    assert len(set(keys)) == len(keys)
+
+
+def test_what_hudi_spells_like_another_row_is_named() -> None:
+    columns = [
+        column(["1,b:2", "1", None, "__null__", ""], pa.string()),
+        column(["3", "2,b:3", "z", "z", "w"], pa.string()),
+    ]
+    found = ambiguous(["a", "b"], columns)
+    assert list(found) == [0, 3]
+    assert found[0].startswith("field a of the record key holds ',b:', '__null__' or '__empty__'")
+    assert not ambiguous(["a"], [column(["__null__"], pa.string())]), "a key of one field has no other"
+    assert not ambiguous(["a", "b"], [column([1], pa.int64()), column([2], pa.int64())])
 
 
 def test_a_complex_key_of_one_field_still_names_it() -> None:

@@ -351,3 +351,19 @@ def test_memory_counts_rows_and_deletes() -> None:
     both = derive(*[(None, row(n)) for n in range(500)], *[(b"%d" % n, None) for n in range(500)])
     assert rows.nbytes > rows.rows.nbytes
     assert both.nbytes - rows.nbytes > 500 * 8
+
+
+def test_rows_and_deletes_whose_key_may_be_another_rows_are_rejects() -> None:
+    ddl = "a STRING, b STRING, ts BIGINT, gone BOOLEAN"
+    made = derive(
+        (None, b'{"a":"1,b:2","b":"3","ts":1}'),
+        (None, b'{"a":"1","b":"2,b:3","ts":1}'),
+        (None, b'{"a":"__empty__","b":"x","ts":1,"gone":true}'),
+        (b'{"a":"1,b:2","b":"3"}', None),
+        ddl=ddl,
+        key_fields=("a", "b"),
+        key_format="complex",
+    )
+    assert made.record_key.to_pylist() == ["a:1,b:2,b:3"]
+    assert sorted(made.rejects.by_place()) == [0, 2, 3]
+    assert "Hudi spells another row's key alike" in made.rejects.by_place()[3]

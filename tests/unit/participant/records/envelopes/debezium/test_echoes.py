@@ -80,8 +80,10 @@ def test_a_tombstone_of_another_key_than_the_delete_before_it_is_refused() -> No
     assert said(reads(), of) == ([], [1])
 
 
-def test_a_tombstone_without_any_key_is_refused() -> None:
-    assert said(reads(), batch(gone(1), None, keys={})) == ([], [1])
+def test_a_tombstone_without_a_key_has_the_key_of_the_delete_before_it_and_alone_is_refused() -> None:
+    assert said(reads(), batch(gone(1), None, None, keys={})) == ([(1, 1)], [2])
+    other = batch(gone(1), None, keys={0: STRANGE}, whole=True)
+    assert said(reads(), other) == ([], [1]), "the delete has a key"
 
 
 def test_a_tombstone_behind_a_delete_without_a_key_is_refused() -> None:
