@@ -88,6 +88,8 @@ def _type(shape: Shape, path: str, notes: list[str]) -> str:
         return f"ARRAY<{inner or 'STRING'}>"
     if family in ("number", "text") and (decimal := _decimal(shape)):
         notes.append(f"{path}: {decimal}")
+    if family == "number" and shape.not_finite:
+        return "DOUBLE"
     if family == "number":
         return next((kind for kind in ("DOUBLE", "DECIMAL") if kind in shape.kinds), "BIGINT").replace(
             "DECIMAL", "DECIMAL(38,0)"

@@ -14,6 +14,7 @@ from typing import Any
 from participant.records.json.values import (
     DATE,
     INTEGER,
+    NOT_FINITE,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     Mismatch,
@@ -81,6 +82,8 @@ class Shape:
     before_point: int = 0
     """Digits of those at most."""
     behind_point: int = 0
+    not_finite: int = 0
+    """Texts that a DOUBLE takes: NaN and Infinity."""
     room: Room = field(default_factory=Room, repr=False, compare=False)
 
     @property
@@ -89,13 +92,17 @@ class Shape:
         counts: Counter[str] = Counter()
         for kind, count in self.kinds.items():
             counts[FAMILIES.get(kind, kind)] += count
+        if counts["number"]:
+            counts["text"] -= self.not_finite
+            counts["number"] += self.not_finite
         return counts.most_common(1)[0][0] if counts else ""
 
     @property
     def strange(self) -> int:
         """Values of other families."""
         family = self.family
-        return sum(count for kind, count in self.kinds.items() if FAMILIES.get(kind, kind) != family)
+        taken = self.not_finite if family == "number" else 0
+        return -taken + sum(count for kind, count in self.kinds.items() if FAMILIES.get(kind, kind) != family)
 
     def add(self, value: Any, depth: int = 0) -> None:
         """One value more, as `participant.records.json.values.parse_any` has it."""
@@ -106,6 +113,8 @@ class Shape:
         kind, example = _kind(value)
         self.kinds[kind] += 1
         self.example = self.example or example
+        if type(value) is str and value in NOT_FINITE:
+            self.not_finite += 1
         if isinstance(value, str) and (found := _DECIMAL.fullmatch(value)):
             self.decimals += 1
             self.before_point = max(self.before_point, len(found[1]))
@@ -148,6 +157,7 @@ def together(shapes: Iterable[Shape]) -> Shape:
         whole.unnamed += one.unnamed
         whole.twice += one.twice
         whole.decimals += one.decimals
+        whole.not_finite += one.not_finite
         whole.before_point = max(whole.before_point, one.before_point)
         whole.behind_point = max(whole.behind_point, one.behind_point)
         for name, inner in one.fields.items():
