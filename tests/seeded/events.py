@@ -112,7 +112,7 @@ BUGS = (
         "a_null_payload_is_no_tombstone",
         "A null in Kafka Connect's envelope is a reject, and the row that it deletes stays.",
         Hole.NEIGHBOURS,
-        {"participant.records.envelopes.connect:is_null": always(False)},
+        {"participant.records.null_payloads:is_null": always(False)},
         of("tests/unit/participant/records/envelopes/test_connect.py", "test_a_null_payload_is_a_tombstone"),
     ),
     Bug(

@@ -14,7 +14,8 @@ from participant.records.envelopes.debezium.decimal_keys import DecimalKeys
 from participant.records.envelopes.debezium.decoder import DebeziumDecoder
 from participant.records.envelopes.debezium.echoes import Echoes
 from participant.records.envelopes.debezium.order import LogOrder
-from participant.records.port import Asked, Decoded, Format, KeyReader, LookBack, decoded_parts
+from participant.records.null_payloads import NullPayloads
+from participant.records.port import Asked, Decoded, Decoder, Format, KeyReader, LookBack, decoded_parts
 from participant.records.raw import RawBatch
 from participant.records.rejects import Rejects
 
@@ -32,7 +33,7 @@ class ChangeEvents:
         self._order = LogOrder()
         self._echoes = Echoes()
 
-    def decoder(self, asked: Asked, values: Format, keys: Format) -> ChangeEventDecoder:
+    def decoder(self, asked: Asked, values: Format, keys: Format) -> Decoder:
         """Raises `SchemaError`."""
 
         def reading(schema: pa.Schema, order: LogOrder) -> DebeziumDecoder:
@@ -49,7 +50,7 @@ class ChangeEvents:
 
         fields = asked.key_columns
         keys_of = keys.keys(fields) if keys.typed else DateKeys.of(fields, reading_keys)
-        return ChangeEventDecoder(
+        changes = ChangeEventDecoder(
             reading(asked.schema, self._order),
             keys_of,
             asked.look_back,
@@ -57,6 +58,7 @@ class ChangeEvents:
             lambda: reading(asked.schema, LogOrder()),
             self._echoes,
         )
+        return changes if values.typed else NullPayloads(changes, needs_keys=False)
 
 
 class ChangeEventDecoder:

@@ -109,3 +109,10 @@ def test_a_run_that_begins_between_the_two_looks_at_the_record_before() -> None:
     assert said(made, batch(None, keys={0: STRANGE})) == ([(0, 6)], [])
     other = reads(batch(gone(6), event("c", after={"id": 5}), keys={}, first=98))
     assert said(other, batch(None, keys={0: STRANGE})) == ([], [0])
+
+
+def test_a_null_payload_in_connects_envelope_is_a_tombstone() -> None:
+    null = b'{"schema":null,"payload":null}'
+    assert said(reads(), batch(gone(1), null, null, keys={})) == ([(1, 1)], [2])
+    keys = {0: b'{"id":1}', 1: b'{"id":1}', 2: b'{"id":7}'}
+    assert said(reads(), batch(gone(1), null, null, keys=keys, whole=True)) == ([(1, 1), (2, 7)], [])
