@@ -8,6 +8,7 @@ reads a null payload as null: for a sink it is a tombstone. Source: `JsonConvert
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,8 @@ import numpy.typing as npt
 from participant.records.port import Decoded, Decoder
 from participant.records.raw import RawBatch, Values
 from participant.records.sources import CONNECT_FIELDS, CONNECT_PAYLOAD
+
+BLANK = b" \t\r\n"
 
 
 class NullPayloads:
@@ -50,16 +53,35 @@ def _candidates(decoded: Decoded) -> list[int]:
 
 
 def is_null(value: bytes | None) -> bool:
-    """Return whether a value is an envelope without a row."""
-    if value is None or b"null" not in value:
+    """Return whether a value is an envelope without a row, and JSON without any doubt."""
+    if value is None or b"null" not in value or not value.lstrip(BLANK).startswith(b"{"):
         return False
     try:
-        document: Any = json.loads(value)
+        document: Any = json.loads(
+            value.decode(), object_pairs_hook=_members, parse_constant=_refuse, parse_float=_finite
+        )
+        json.dumps(document, ensure_ascii=False).encode()  # half a surrogate pair has no encoding
     except (ValueError, RecursionError):
         return False
     if not isinstance(document, dict) or document.keys() != CONNECT_FIELDS:
         return False
     return document[CONNECT_PAYLOAD] is None
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a field is there twice")
+    return members
+
+
+def _refuse(word: str) -> float:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text)
 
 
 def _without_values(batch: RawBatch, places: list[int]) -> RawBatch:

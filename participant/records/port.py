@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -205,6 +205,8 @@ class Asked:
     decimal_handling: str = ""
     """See `RecordSpec`."""
     look_back: LookBack = nothing
+    key_fields: Mapping[str, str] | None = None
+    """Key column -> the column of `schema` that has the same value. None: each has the same name there."""
 
 
 class Follows(Protocol):

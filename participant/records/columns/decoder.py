@@ -38,12 +38,24 @@ def columns_decoder(
     if asked.delete_field:  # a delete may lack all but its key: which record is one, is known later
         value = pa.schema([one.with_nullable(True) for one in value])
     inner = envelope.decoder(
-        replace(asked, schema=value, delete_field=""),
+        replace(asked, schema=value, delete_field="", key_fields=_unchanged(plan, names)),
         values if len(plan.value) else _Unread(),
         _KeysOf(keys, *key_columns),
     )
     reads_keys = row_keys.values(plan.key) if len(plan.key) else None
     return ColumnsDecoder(record_schema(asked.schema), plan, inner, reads_keys, asked.delete_field, names)
+
+
+def _unchanged(plan: Plan, names: Collection[str]) -> dict[str, str]:
+    """Return which of these columns are a field of the value as it is, and of what name."""
+    return {
+        column.name: column.source.path[0]
+        for column in plan.columns
+        if column.name in names
+        and (column.source.kind, len(column.source.path)) == (VALUE, 1)
+        and not column.route
+        and not column.unit
+    }
 
 
 class ColumnsDecoder:

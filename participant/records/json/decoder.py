@@ -82,6 +82,8 @@ GROUP_WEIGHT = 1 << 20
 """Bytes and values of records whose Python objects are held at once."""
 GROUP_RECORDS = 64
 """A failed group of this size or less is looked at record by record, and so is one of mostly bad records."""
+NO_FIELD = pa.field("lockstep.none", pa.string())
+"""What Arrow reads where all columns are read in Python: a table without columns has no rows."""
 SAMPLE_RECORDS = 16
 """Of a larger group so many say whether it is one."""
 
@@ -108,8 +110,8 @@ class JsonDecoder:
         self._item_places = item_places(list(self._schema))
         self._marks = OF_MAPS if any(holds_map(f.type) for f in self._schema) else OF_ARRAYS
         self._python_fields = [f for f in self._schema if holds_map(f.type)]
-        self._arrow_fields = [f for f in self._schema if not holds_map(f.type)]
-        if not self._arrow_fields:
+        self._arrow_fields = [f for f in self._schema if not holds_map(f.type)] or [NO_FIELD]
+        if all(map(pa.types.is_map, self._schema.types)):
             raise SchemaError("the schema has only MAP columns; it needs one of another type")
         self._has_decimals = any(holds_decimal(f.type) for f in self._arrow_fields)
         # NOT NULL is checked on the columns: cheaper than a failed parse, and all rows at once
@@ -255,15 +257,18 @@ class JsonDecoder:
     def _look_at_each(self, values: list[bytes], indices: list[int], found: _Salvage) -> None:
         """Set aside what is known to be bad without a parse; the rest is parsed together, else alone."""
         rest: list[int] = []
+        given, is_new = list(values), False
         for place, value in enumerate(values):
             reason = explain(value, self._schema)
             if reason:
                 found.reasons.add(indices[place], reason)
-            else:
-                rest.append(place)
-        groups = [rest] if len(rest) < len(values) else [[place] for place in rest]
+                continue
+            rest.append(place)
+            if (bare := with_bare_words(value, self._schema)) is not None:
+                given[place], is_new = bare, True
+        groups = [rest] if is_new or len(rest) < len(values) else [[place] for place in rest]
         for group in filter(None, groups):
-            self._halve([values[p] for p in group], [indices[p] for p in group], found)
+            self._halve([given[p] for p in group], [indices[p] for p in group], found)
 
     # --- columns --------------------------------------------------------------------------------
 

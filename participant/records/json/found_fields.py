@@ -26,6 +26,7 @@ Path = tuple[str, ...]
 NAMES_SHOWN, NAME_SHOWN = 5, 40
 """Names of fields in a reason, and characters of one."""
 
+NONE_FOUND = "none of the columns' fields is in the value"
 SCHEMA_ID_BYTES = 5
 """What stands before a value that names its schema by an id: a zero, and the id."""
 CHANGE = frozenset({"op", "source", "before", "after"})
@@ -114,17 +115,18 @@ def _nulls(array: pa.Array) -> npt.NDArray[np.bool_]:
 def why_none(value: bytes, paths: Sequence[Path]) -> str:
     """Return why a value is no row where none of these paths is a field of it, else an empty string."""
     try:
-        document = json.loads(value[SCHEMA_ID_BYTES:] if value.startswith(b"\0") else value)
-    except (ValueError, RecursionError):  # the decoder has taken it: what is wrong is within a field
-        return ""
+        text = value[SCHEMA_ID_BYTES:] if value.startswith(b"\0") else value
+        document = json.loads(text, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):  # Arrow reads deeper, and knows other words for infinity
+        return f"{NONE_FOUND}: it has others, which cannot be told apart"
     if not isinstance(document, dict) or any(_has(document, path) for path in paths):
         return ""
     if not document:
-        return "none of the columns' fields is in the value: it has no fields"
+        return f"{NONE_FOUND}: it has no fields"
     names = [name if len(name) <= NAME_SHOWN else f"{name[:NAME_SHOWN]}…" for name in document]
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     found = f"{', '.join(names[:NAMES_SHOWN])}{more}"
-    return f"none of the columns' fields is in the value: it has {found}{_hint(document, paths)}"
+    return f"{NONE_FOUND}: it has {found}{_hint(document, paths)}"
 
 
 def _hint(document: dict[str, Any], paths: Sequence[Path]) -> str:

@@ -7,6 +7,8 @@ Debezium's documentation, "Tombstone events".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 
@@ -16,41 +18,61 @@ from participant.records.raw import RawBatch
 from participant.records.rejects import Rejects
 from table.rows import Tombstones
 
+BATCHES = 8
+"""Whose last records are remembered: one may be read again, or in parts."""
+
 
 class Echoes:
     """Gives a tombstone without a readable key the key of the delete right before it.
 
-    Remembers the last record of each source partition, if it was a delete. Not for several threads.
+    Remembers the last records of the last batches of each source partition, and of each whether it was a
+    delete. Not for several threads.
     """
 
     def __init__(self) -> None:
-        self._last: dict[SourcePartition, tuple[int, pa.Table]] = {}
+        self._last: dict[SourcePartition, dict[int, pa.Table | None]] = {}
+
+    def knows(self, partition: SourcePartition, offset: int) -> bool:
+        """Whether the record at this offset is remembered."""
+        return offset in self._last.get(partition, {})
 
     def remember(self, batch: RawBatch, changes: Changes) -> None:
         """Note whether the batch ends with a delete."""
-        self._last.pop(batch.partition, None)
-        ends = len(batch) - 1
-        if len(changes.kept) and changes.kept[-1] == ends and changes.deleted[-1] and changes.stop is None:
+        if changes.stop is not None or not len(batch):
+            return
+        row, ends = None, len(batch) - 1
+        if len(changes.kept) and changes.kept[-1] == ends and changes.deleted[-1]:
             row = changes.rows.take(pa.array([len(changes.kept) - 1]))  # a slice would hold the whole batch
-            self._last[batch.partition] = (int(batch.offsets[-1]), row)
+        last = self._last.setdefault(batch.partition, {})
+        last.pop(int(batch.offsets[-1]), None)
+        last[int(batch.offsets[-1])] = row
+        while len(last) > BATCHES:
+            del last[next(iter(last))]
 
     def keyed(
-        self, batch: RawBatch, changes: Changes, tombstones: Tombstones, nameless: Rejects
+        self,
+        batch: RawBatch,
+        changes: Changes,
+        tombstones: Tombstones,
+        nameless: Rejects,
+        fields: Mapping[str, str] | None = None,
     ) -> tuple[Tombstones, Rejects]:
         """Return the batch's tombstones, echoes included, and those that are still without a key.
 
         Where the batch has the Kafka keys of all records, the delete and its echo must have the same.
+        `fields`: of `Asked.key_fields`.
         """
         names = tombstones.columns.schema.names
-        if not len(nameless) or not set(names) <= set(changes.rows.column_names):
+        there = [name if fields is None else fields.get(name, "") for name in names]
+        if not len(nameless) or not set(there) <= set(changes.rows.column_names):
             return tombstones, nameless
         gone = np.flatnonzero(changes.deleted)
         deletes = dict(zip(changes.kept[gone].tolist(), gone.tolist(), strict=True))
-        keys, reasons = changes.rows.select(names), nameless.by_place()
-        offset, before = self._last.get(batch.partition, (-1, None))
-        if before is not None and len(batch) and offset == batch.offsets[0] - 1:
+        keys, reasons = changes.rows.select(there).rename_columns(names), nameless.by_place()
+        before = self._last.get(batch.partition, {}).get(int(batch.offsets[0]) - 1)
+        if before is not None and set(there) <= set(before.column_names):
             deletes[-1] = keys.num_rows
-            keys = pa.concat_tables([keys, before.select(names)])
+            keys = pa.concat_tables([keys, before.select(there).rename_columns(names)])
         echoes: dict[int, int] = {}
         for place in reasons:
             row = deletes.get(place - 1)

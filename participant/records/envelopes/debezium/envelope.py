@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -57,6 +57,7 @@ class ChangeEvents:
             lambda: reading(NO_COLUMN, self._order),
             lambda: reading(asked.schema, LogOrder()),
             self._echoes,
+            asked.key_fields,
         )
         return changes if values.typed else NullPayloads(changes, needs_keys=False)
 
@@ -76,9 +77,10 @@ class ChangeEventDecoder:
         past: Callable[[], DebeziumDecoder],
         last: Callable[[], DebeziumDecoder],
         echoes: Echoes,
+        key_fields: Mapping[str, str] | None = None,
     ) -> None:
         self._changes, self._keys, self._look_back, self._past = changes, keys, look_back, past
-        self._last, self._echoes = last, echoes
+        self._last, self._echoes, self._key_fields = last, echoes, key_fields
 
     def decode(self, batch: RawBatch) -> Decoded:
         """All records of the batch: rows, deletes among them, tombstones and rejects."""
@@ -87,12 +89,14 @@ class ChangeEventDecoder:
             for before in self._look_back(batch.partition, int(batch.offsets[0])):
                 for _ in decoded_parts(partial(past.decode, committed=True), before):
                     pass  # it keeps the order itself
-                if len(before):
-                    end = before.take(np.array([len(before) - 1]))
-                    self._echoes.remember(end, last.decode(end, committed=True))
+                self._remember_last(last, before)
         changes = self._changes.decode(batch)
         tombstones, nameless = self._keys.read(batch, changes.tombstones)
-        tombstones, nameless = self._echoes.keyed(batch, changes, tombstones, nameless)
+        if 0 in nameless.places and not self._echoes.knows(batch.partition, int(batch.offsets[0]) - 1):
+            last = self._last()  # it is read again, from this place on
+            for before in self._look_back(batch.partition, int(batch.offsets[0])):
+                self._remember_last(last, before)
+        tombstones, nameless = self._echoes.keyed(batch, changes, tombstones, nameless, self._key_fields)
         self._echoes.remember(batch, changes)
         return Decoded(
             table=changes.rows,
@@ -102,3 +106,8 @@ class ChangeEventDecoder:
             tombstones=tombstones,
             stop=changes.stop,
         )
+
+    def _remember_last(self, last: DebeziumDecoder, before: RawBatch) -> None:
+        if len(before):
+            end = before.take(np.array([len(before) - 1]))
+            self._echoes.remember(end, last.decode(end, committed=True))

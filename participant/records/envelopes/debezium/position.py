@@ -38,9 +38,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from participant.records.envelopes.debezium.binlog import POS_BITS, RANGE
 from participant.records.envelopes.debezium.order import FIELDS
 
 INT64_MAX = 2**63 - 1
+EVENT_BYTES_MAX = 1 << 30
+"""Of a binlog's event: MySQL's largest `max_allowed_packet`."""
 CONNECTOR_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 LSN = r"^(?P<file>[0-9a-fA-F]{8}):(?P<block>[0-9a-fA-F]{8}):[0-9a-fA-F]{4}$"
 
@@ -101,11 +104,18 @@ def _lsn(texts: pa.Array) -> pa.Array:
     return pa.array(fits, pa.int64()).take(coded.indices)
 
 
-_BINLOG = (_Part("file", pa.string(), _file_number, 30), _Part("pos", pa.int64(), _whole, 33))
+def _begin(positions: pa.Array) -> pa.Array:
+    """Return where events begin. Debezium subtracts an event's length from the place behind it, which has
+    begun again at zero if the event reaches across 4 GiB."""
+    across = pc.and_(pc.less(positions, 0), pc.greater(positions, -EVENT_BYTES_MAX))
+    return pc.if_else(across, pc.add(positions, RANGE), positions)
+
+
+_FILE = _Part("file", pa.string(), _file_number, 30)
 FORMATS: dict[str, tuple[_Part, ...]] = {
     "postgresql": (_Part("lsn", pa.int64(), _whole, 63),),
-    "mysql": _BINLOG,
-    "mariadb": _BINLOG,
+    "mysql": (_FILE, _Part("pos", pa.int64(), _begin, POS_BITS)),
+    "mariadb": (_FILE, _Part("pos", pa.int64(), _whole, POS_BITS)),
     "sqlserver": (_Part("commit_lsn", pa.string(), _lsn, 63),),
     "oracle": (_Part("scn", pa.string(), _digits, 63),),
 }

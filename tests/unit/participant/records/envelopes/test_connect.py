@@ -69,9 +69,15 @@ def test_what_only_looks_like_one_is_a_reject(kind: str) -> None:
         b'{"payload":null}',
         b'{"schema":1,"payload":null,"x":1}',
         b"null",
+        b'{"schema":{},"payload":{"id":1,"name":"a"},"payload":null}',
+        b'{"schema":{"x":1,"x":1},"payload":null}',
+        b'{"schema":NaN,"payload":null}',
+        b'{"schema":1e999,"payload":null}',
+        b'{"schema":"\\ud800","payload":null}',
+        b'\xef\xbb\xbf{"schema":{},"payload":null}',
     ]
     found = decode(kind, keyed([({"id": 1}, value) for value in values]))
-    assert list(found.rejects.by_place()) == [0, 1, 2, 3]
+    assert list(found.rejects.by_place()) == list(range(len(values)))
     assert found.tombstones is None or not len(found.tombstones.places)
 
 
@@ -79,6 +85,19 @@ def test_what_only_looks_like_one_is_a_reject(kind: str) -> None:
 def test_an_insert_table_deletes_nothing(kind: str) -> None:
     found = decode(kind, keyed([({"id": 1}, envelope(None))]), mode=INSERT)
     assert list(found.rejects.by_place()) == [0] and found.tombstones is None
+
+
+@pytest.mark.parametrize("kind", [NATIVE, PLAIN])
+def test_a_payload_may_have_maps_beside_other_fields(kind: str) -> None:
+    skip_unless_there(kind)
+    ddl = "id BIGINT, tags MAP<STRING,BIGINT>"
+    spec = TableSpec(path="", name="t", mode=INSERT, ddl=ddl)
+    reads = unchecked_decoder(
+        spec, table_schema(ddl, kafka_columns=False), RecordSpec(decoder=kind, envelope="connect")
+    )
+    found = reads.decode(keyed([({}, envelope({"id": 1, "tags": {"a": 2}})), ({}, envelope({"id": "x"}))]))
+    assert found.table.to_pylist() == [{"id": 1, "tags": [("a", 2)]}]
+    assert list(found.rejects.by_place()) == [1]
 
 
 def test_a_worker_reads_the_keys_of_all_records() -> None:

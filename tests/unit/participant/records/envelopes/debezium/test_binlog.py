@@ -150,6 +150,13 @@ def test_the_events_of_a_transaction_beyond_four_gigabytes_have_growing_position
         assert numbers == sorted(set(numbers))
 
 
+def test_an_event_that_reaches_across_four_gigabytes_begins_before_them() -> None:
+    by = DebeziumDecoder(parse_ddl("id INT"))
+    found = by.decode(batch_of([change(4_294_000_000), change(-1_000), change(698)]))
+    numbers = found.rows.column(POSITION_COLUMN).to_pylist()
+    assert numbers == sorted(set(numbers)) and not len(found.rejects)
+
+
 def test_an_event_beyond_eight_gigabytes_is_a_reject_that_names_the_remedy() -> None:
     by = DebeziumDecoder(parse_ddl("id INT"))
     places = [4_000_000_000, 10, 2_000_000_000, 4_000_000_000, 20]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +39,7 @@ def batch(
     )
 
 
-def reads(*past: RawBatch) -> Decoder:
+def reads(*past: RawBatch, **record: Any) -> Decoder:
     spec = TableSpec(
         path="/t",
         name="t",
@@ -51,8 +53,8 @@ def reads(*past: RawBatch) -> Decoder:
     def look_back(_partition: SourcePartition, _offset: int) -> Iterable[RawBatch]:
         return past
 
-    record = RecordSpec(envelope="debezium")
-    return decoder(spec, table_schema(DDL, kafka_columns=False), record, look_back)
+    said = RecordSpec(envelope="debezium", **record)
+    return decoder(spec, table_schema(DDL, kafka_columns=False), said, look_back)
 
 
 def gone(number: int) -> bytes:
@@ -116,3 +118,28 @@ def test_a_null_payload_in_connects_envelope_is_a_tombstone() -> None:
     assert said(reads(), batch(gone(1), null, null, keys={})) == ([(1, 1)], [2])
     keys = {0: b'{"id":1}', 1: b'{"id":1}', 2: b'{"id":7}'}
     assert said(reads(), batch(gone(1), null, null, keys=keys, whole=True)) == ([(1, 1), (2, 7)], [])
+
+
+def with_headers(of: RawBatch) -> RawBatch:
+    return replace(of, headers=Values.of([b""] * len(of)))
+
+
+def test_the_key_of_a_delete_is_what_the_columns_are_read_from() -> None:
+    delete = event("d", before={"uid": 7, "id": 1, "name": "x"})
+    of = with_headers(batch(delete, None, keys={}, whole=True))
+    assert said(reads(columns=(("id", "value.uid"),)), of) == ([(1, 7)], [])
+    made = reads(columns=(("id", "value.uid as INT"),))
+    assert said(made, of) == ([], [1]), "what is made of a field is not known here"
+
+
+def test_a_batch_that_is_read_again_has_the_delete_before_it() -> None:
+    made = reads(batch(gone(6), keys={}))
+    assert said(made, batch(gone(6), None, gone(7), None, keys={})) == ([(1, 6), (3, 7)], [])
+    assert said(made, batch(None, gone(7), keys={}, first=101)) == ([(0, 6)], [])
+    assert said(made, batch(None, keys={}, first=103)) == ([(0, 7)], [])
+    assert said(made, batch(None, keys={}, first=109)) == ([], [0])
+    made = reads()
+    assert said(made, batch(gone(1), keys={})) == ([], [])
+    again = batch(None, gone(2), event("c", after={"id": 9}), keys={}, first=101)
+    for _ in range(2):
+        assert said(made, again) == ([(0, 1)], [])
