@@ -12,6 +12,7 @@ DECIMALS = "tests/unit/participant/records/envelopes/debezium/test_decimals.py"
 NATURAL = "tests/unit/participant/records/by_schema/test_natural.py"
 ECHOES = "tests/unit/participant/records/envelopes/debezium/test_echoes.py"
 PLAIN = "tests/unit/participant/records/envelopes/test_plain.py"
+ECHOES = "tests/unit/participant/records/envelopes/debezium/test_echoes.py"
 UNAVAILABLE = "tests/unit/participant/records/test_unavailable.py"
 
 
@@ -84,7 +85,7 @@ BUGS = (
         Hole.NEIGHBOURS,
         {"participant.records.envelopes.debezium.echoes:_may_have_one_key": always(False)},
         of(
-            "tests/unit/participant/records/envelopes/debezium/test_echoes.py",
+            ECHOES,
             "test_a_tombstone_without_a_key_has_the_key_of_the_delete_before_it_and_alone_is_refused",
         ),
     ),
@@ -107,6 +108,20 @@ BUGS = (
             "tests/unit/participant/records/json/test_decode_types.py",
             "test_a_value_of_the_columns_type_is_kept_as_it_is",
         ),
+    ),
+    Bug(
+        "an_echo_goes_by_the_columns_name",
+        "A tombstone without a key deletes the row of a field that only has a column's name.",
+        Hole.NEIGHBOURS,
+        {"participant.records.columns.decoder:_unchanged": always(None)},
+        of(ECHOES, "test_the_key_of_a_delete_is_what_the_columns_are_read_from"),
+    ),
+    Bug(
+        "nobody_looks_back_for_a_delete",
+        "A tombstone without a key is a reject if the read begins between it and its delete once more.",
+        Hole.NEIGHBOURS,
+        {"participant.records.envelopes.debezium.echoes:Echoes.knows": always(True)},
+        of(ECHOES, "test_a_batch_that_is_read_again_has_the_delete_before_it"),
     ),
     Bug(
         "a_null_payload_is_no_tombstone",
