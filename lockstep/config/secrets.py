@@ -100,9 +100,12 @@ def redact(properties: Mapping[str, str]) -> dict[str, str]:
 
 def _hidden(found: re.Match[str]) -> str:
     secret = found["secret"]
-    if _REFERENCE.fullmatch(_unquoted(secret)):
+    bare = _unquoted(secret)
+    if not bare or _REFERENCE.fullmatch(bare):
         return found.group()
+    quote = (len(secret) - len(bare)) // 2
     start, end = (at - found.start() for at in found.span("secret"))
+    start, end = start + quote, end - quote
     return f"{found.group()[:start]}{HIDDEN}{found.group()[end:]}"
 
 

@@ -19,6 +19,13 @@ EARLIER_NAMES = re.compile(
 
 BUGS = (
     Bug(
+        "quotes_go_with_a_secret",
+        "A secret in JSON is replaced with its quotes, and what is left is JSON no more.",
+        Hole.SECRETS,
+        {"lockstep.config.secrets:_unquoted": lambda _right: lambda text: text},
+        of("tests/unit/lockstep/config/test_secrets.py", "test_json_without_its_secrets_is_json"),
+    ),
+    Bug(
         "a_secret_is_recognized_by_its_name_alone",
         "A private key or a password within a value is shown, if the property's name does not tell.",
         Hole.SECRETS,

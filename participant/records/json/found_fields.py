@@ -27,8 +27,8 @@ NAMES_SHOWN, NAME_SHOWN = 5, 40
 """Names of fields in a reason, and characters of one."""
 
 NONE_FOUND = "none of the columns' fields is in the value"
-SCHEMA_ID_BYTES = 5
-"""What stands before a value that names its schema by an id: a zero, and the id."""
+FRAMES = ((b"\0", 5), (b"\1", 17))
+"""How a value begins that names its schema, and the bytes of that: an id, or a GUID."""
 CHANGE = frozenset({"op", "source", "before", "after"})
 """The fields of Debezium's change events."""
 
@@ -115,7 +115,7 @@ def _nulls(array: pa.Array) -> npt.NDArray[np.bool_]:
 def why_none(value: bytes, paths: Sequence[Path]) -> str:
     """Return why a value is no row where none of these paths is a field of it, else an empty string."""
     try:
-        text = value[SCHEMA_ID_BYTES:] if value.startswith(b"\0") else value
+        text = value[next((size for mark, size in FRAMES if value.startswith(mark)), 0) :]
         document = json.loads(text, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):  # Arrow reads deeper, and knows other words for infinity
         return f"{NONE_FOUND}: it has others, which cannot be told apart"
@@ -139,7 +139,8 @@ def _hint(document: dict[str, Any], paths: Sequence[Path]) -> str:
     if document.keys() >= CONNECT_FIELDS and len(inside) < len(paths):
         return '. It is in Kafka Connect\'s envelope: record.envelope = "connect" reads its payload'
     wanted = {path[0].casefold() for path in paths}
-    if any(name.casefold() in wanted for name in document):
+    exact = {path[0] for path in paths}
+    if any(name.casefold() in wanted and name not in exact for name in document):
         return ". Names are told apart by case: record.columns names a field as it is spelled"
     return ""
 

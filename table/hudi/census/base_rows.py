@@ -8,18 +8,20 @@ end its version 0.5 in a panic. The timeline and a listing say which files are t
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from table.errors import Unavailable
 from table.hudi.census.census import REPLACING, known_of, replaced_groups
 from table.hudi.census.files import newest_bases
+from table.hudi.files.base_file import parse_file_name
 from table.hudi.layout import META_FOLDER
+from table.hudi.reader.archive import METADATA_ACTIONS
 from table.hudi.reader.reader import BATCH_ROWS, COMMIT_TIME, KAFKA_COLUMNS, HudiReader
 from table.hudi.reader.timeline import Timeline
 from table.port import INSTANT, FileRows, TableRows
 from table.schema import SchemaError
-from table.store.port import Store
+from table.store.port import FileSize, Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,20 +65,39 @@ def base_file_rows(timeline: Timeline, commit_time: str, kafka_columns: Sequence
     columns = [commit_time, *kafka_columns]
     finished, pending = timeline.active()
     replaced: frozenset[tuple[str, str]] = frozenset()
+    listed: dict[str, frozenset[str]] = {}
     for one in finished:
-        if one.action == REPLACING:
-            with timeline.decoding(one.requested, one.action):
-                replaced |= replaced_groups(timeline.metadata(one))
+        if one.action not in METADATA_ACTIONS:
+            continue
+        try:
+            metadata = timeline.metadata(one)
+        except FileNotFoundError:
+            continue  # archived since it was listed
+        with timeline.decoding(one.requested, one.action):
+            listed[one.requested] = _listed(metadata)
+            if one.action == REPLACING:
+                replaced |= replaced_groups(metadata)
     known = known_of(finished, pending, replaced)
     try:
-        paths = [
-            posixpath.join(file.folder, file.name)
-            for file in newest_bases(timeline.store.sizes(leaving_out=(META_FOLDER,)), known)
-        ]
+        there = timeline.store.sizes(leaving_out=(META_FOLDER,))
+        whose = (file for file in there if _is_listed(file, listed))
+        paths = [posixpath.join(file.folder, file.name) for file in newest_bases(whose, known)]
     except OSError as error:
         raise Unavailable(f"The table's files cannot be listed: {error}") from error
     files = (FileRows(name=path, batches=_batches(timeline.store, path, columns)) for path in paths)
     return TableRows(kafka_columns=bool(kafka_columns), files=files)
+
+
+def _listed(metadata: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the files that a commit lists."""
+    stats = (metadata.get("partitionToWriteStats") or {}).values()
+    return frozenset(posixpath.basename(str(one["path"])) for some in stats for one in some or ())
+
+
+def _is_listed(file: FileSize, listed: Mapping[str, frozenset[str]]) -> bool:
+    """Return whether a file's commit lists it; of an archived commit a file was swept long ago if not."""
+    parsed = parse_file_name(file.name)
+    return parsed is None or parsed[2] not in listed or file.name in listed[parsed[2]]
 
 
 def _batches(store: Store, path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -4,11 +4,11 @@ The header of a binlog event has 32 bits for its position. A file becomes larger
 begins in it, since the server rotates its log between transactions. Beyond 4 GiB the positions that a
 connector reports begin again, and a later change would count as older than an earlier one.
 
-A position that falls by more than half of this range, in the same file, has begun again. If it rises by so
-much and the change is no later, the connector sends once more what lies before that point. So neighbours on
-the topic must lie less than 2 GiB apart in a file. Positions are known by Kafka offset: a source partition
-that is read again gets the same numbers. A worker that starts behind that point knows of it if it is among
-the records that it reads back.
+A change lies next to the furthest one that was read of its file: less than 2 GiB before it or behind it. What
+is sent once more has old times: a change that is earlier than the furthest one begins no range, and one that
+is earlier than the begin of the last range is not in it. Positions are known by Kafka offset: a source
+partition that is read again gets the same numbers. A worker that starts behind the begin of a range knows of
+it if it is among the records that it reads back.
 
 Source: "Binary Log Event Header" in MySQL's internals manual, `max_binlog_cache_size` in its reference
 manual.
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,36 +43,67 @@ Numbers = npt.NDArray[np.int64]
 Key = tuple[str, str]
 
 
+class _File(NamedTuple):
+    """How far a binlog file was read: the furthest position, when that change was made, and when the last
+    range began. Times are milliseconds since 1970."""
+
+    end: int
+    end_ms: int
+    begun_ms: int = 0
+
+    def ranges_of(self, position: int, time_ms: int) -> int:
+        """Return the ranges before a position: those by which it is next to the end.
+
+        What was made before the end begins no range, and what was made before the last range is not in it.
+        """
+        reached = self.end // RANGE
+        ranges = max(0, (self.end - position + HALF) // RANGE)
+        if ranges > reached and time_ms < self.end_ms:
+            ranges = reached
+        return ranges - 1 if ranges == reached > 0 and time_ms < self.begun_ms else ranges
+
+    def with_change(self, position: int, time_ms: int) -> _File:
+        """Return the same behind a change at this position, whose ranges are in it."""
+        if position <= self.end:
+            return self
+        begins = position // RANGE > self.end // RANGE
+        return _File(position, time_ms, time_ms if begins else self.begun_ms)
+
+
 @dataclass(slots=True)
 class _Read:
     """How far one connector's log was read.
 
-    `turns`: at which offsets the number of ranges changed, ascending, and to what. `ends`: of files with more
-    than one range, how far each was read.
+    `turns`: at which offsets the number of ranges changed, ascending, and to what. `files`: the last ones, by
+    their numbers.
     """
 
     offset: int
-    number: int
-    time_ms: int
     turns: list[tuple[int, int]] = field(default_factory=list)
-    ends: dict[int, int] = field(default_factory=dict)
+    files: dict[int, _File] = field(default_factory=dict)
 
     def ranges_at(self, offset: int) -> int:
         """Return how many whole ranges lie before the positions at an offset that was read."""
         at = bisect_right(self.turns, offset, key=lambda turn: turn[0])
         return self.turns[at - 1][1] if at else 0
 
-    def move(self, before: int, ranges: int, to: int) -> int:
-        """Return the ranges of the number `to`, which is of another file than `before`.
+    def ranges_of(self, number: int, time_ms: int) -> int:
+        """Return the ranges of the next number, and remember it."""
+        which, position = number >> POS_BITS, number & POS_MAX
+        file = self.files.pop(which, None) or _File(position, time_ms)
+        ranges = file.ranges_of(position, time_ms)
+        self.files[which] = file.with_change(position + ranges * RANGE, time_ms)
+        while len(self.files) > FILES_MAX:
+            del self.files[next(iter(self.files))]
+        return ranges
 
-        What a connector sends once more of an earlier file is from the end of what was read there.
-        """
-        if ranges:
-            file, end = before >> POS_BITS, (before & POS_MAX) + ranges * RANGE
-            self.ends[file] = max(end, self.ends.pop(file, 0))
-            while len(self.ends) > FILES_MAX:
-                del self.ends[next(iter(self.ends))]
-        return max(0, self.ends.get(to >> POS_BITS, 0) - (to & POS_MAX)) // RANGE
+    @property
+    def furthest(self) -> int | None:
+        """The number of the last file's end; None where a file has more than one range."""
+        if any(file.end >= RANGE for file in self.files.values()):
+            return None
+        which, file = next(reversed(self.files.items()))
+        return which << POS_BITS | file.end
 
 
 class BinlogRanges:
@@ -92,7 +124,7 @@ class BinlogRanges:
             return numbers
         read = self._read.pop((partition, key), None)
         if read is None:
-            read = _Read(int(offsets[0]) - 1, int(numbers[0]), int(times_ms[0]))
+            read = _Read(int(offsets[0]) - 1)
         self._read[partition, key] = read  # the newest is last
         while len(self._read) > CONNECTORS_MAX:
             del self._read[next(iter(self._read))]
@@ -111,22 +143,24 @@ class BinlogRanges:
 
 def _new(read: _Read, offsets: Numbers, numbers: Numbers, times_ms: Numbers) -> Numbers:
     """Return the ranges of what was not read before, and remember them."""
-    before = np.concatenate([[read.number], numbers[:-1]])
-    is_old = times_ms <= np.concatenate([[read.time_ms], times_ms[:-1]])
-    moved = numbers - before
-    is_same = numbers >> POS_BITS == before >> POS_BITS
-    turns = ~is_same | (moved < -HALF) | ((moved > HALF) & is_old)
+    ranges = np.zeros(len(offsets), dtype=np.int64)
     current = read.ranges_at(read.offset)
-    ranges = np.full(len(offsets), current, dtype=np.int64)
-    for at in np.flatnonzero(turns).tolist():
-        if is_same[at]:
-            following = current + 1 if moved[at] < 0 else max(0, current - 1)
-        else:
-            following = read.move(int(before[at]), current, int(numbers[at]))
-        if following != current:
-            current = following
-            ranges[at:] = current
+    read.offset = int(offsets[-1])
+    furthest = read.furthest if read.files else int(numbers[0])
+    if furthest is not None and _grow(furthest, numbers):
+        at = int(numbers.argmax())
+        read.ranges_of(int(numbers[at]), int(times_ms[at]))
+        return ranges
+    for at, (number, time_ms) in enumerate(zip(numbers.tolist(), times_ms.tolist(), strict=True)):
+        ranges[at] = read.ranges_of(number, time_ms)
+        if ranges[at] != current:
+            current = int(ranges[at])
             read.turns.append((int(offsets[at]), current))
     del read.turns[:-TURNS_MAX]
-    read.offset, read.number, read.time_ms = int(offsets[-1]), int(numbers[-1]), int(times_ms[-1])
     return ranges
+
+
+def _grow(furthest: int, numbers: Numbers) -> bool:
+    """Whether no number lies far before those that precede it."""
+    before = np.maximum.accumulate(np.concatenate([[furthest], numbers[:-1]]))
+    return bool((before - numbers <= HALF).all())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -171,3 +173,26 @@ def test_text_around_a_secret_does_not_bring_it_back(before: str, value: str, af
     told = without_secrets(f"{before} {value} {after}")
     assert "PLANTED" not in told.replace(before, "").replace(after, "") or "PLANTED" in before + after
     assert without_secrets(told) == told
+
+
+def test_json_without_its_secrets_is_json() -> None:
+    given = {
+        "openlineage_api_key": "",
+        "password": 'PLANTED "in" quotes \\',
+        "token": "${env:TOKEN}",
+        "inside": {"secret": "PLANTED"},
+        "text": "password = 'PLANTED one'",
+    }
+    for indent in (None, 1):
+        told = without_secrets(json.dumps(given, indent=indent))
+        assert "PLANTED" not in told
+        try:
+            left = json.loads(told)
+        except ValueError:
+            left = None
+        assert left == {
+            **given,
+            "password": HIDDEN,
+            "inside": {"secret": HIDDEN},
+            "text": f"password = '{HIDDEN}'",
+        }

@@ -42,9 +42,11 @@ def write(table: Table, number: int, instant: int, offsets: list[int], folder: s
     return file
 
 
-def done(column: str, *, replaced: dict[str, list[str]] | None = None) -> bytes:
+def done(column: str, *files: Path, replaced: dict[str, list[str]] | None = None) -> bytes:
+    """A completed instant that lists these files."""
     schema = to_avro(table_schema(f"id STRING, {column}", kafka_columns=True), "t")
-    record = {"partitionToWriteStats": {}, "extraMetadata": {"schema": schema}, "operationType": "INSERT"}
+    stats = {file.parent.name: [{"path": f"{file.parent.name}/{file.name}"}] for file in files}
+    record = {"partitionToWriteStats": stats, "extraMetadata": {"schema": schema}, "operationType": "INSERT"}
     if replaced is None:
         return avro(COMMIT, record)
     return avro(REPLACE, {**record, "partitionToReplaceFileIds": replaced})
@@ -70,14 +72,16 @@ def found(table: Table) -> dict[str, list[tuple[str, int]]]:
 def test_a_group_has_the_rows_of_its_newest_complete_file_and_one_that_was_replaced_has_none(
     table: Table, column: str
 ) -> None:
-    write(table, 1, 1, [0, 1])
+    first = write(table, 1, 1, [0, 1])
     newest = write(table, 1, 2, [0, 1, 2])
     write(table, 1, 4, [9])
-    write(table, 2, 1, [7])
+    write(table, 2, 1, [7], folder="b")
+    write(table, 4, 2, [8])  # which no commit lists
     other = write(table, 3, 3, [7], folder="b")
-    for instant in (1, 2):
-        table.add(f"{time(instant)}_{time(instant)}.commit", done(column))
-    table.add(f"{time(3)}_{time(3)}.replacecommit", done(column, replaced={"a": [group(2)]}))
+    for instant, file in ((1, first), (2, newest)):
+        table.add(f"{time(instant)}_{time(instant)}.commit", done(column, file))
+    replaced = done(column, other, replaced={"b": [group(2)]})
+    table.add(f"{time(3)}_{time(3)}.replacecommit", replaced)
     table.add(f"{time(4)}.commit.requested")
     assert found(table) == {
         f"a/{newest.name}": [(time(2), 0), (time(2), 1), (time(2), 2)],
@@ -86,9 +90,10 @@ def test_a_group_has_the_rows_of_its_newest_complete_file_and_one_that_was_repla
 
 
 def test_a_file_that_cannot_be_read_hides_no_other(table: Table) -> None:
-    broken, whole = write(table, 1, 1, [0]), write(table, 2, 1, [1])
+    broken, whole = write(table, 1, 1, [0]), write(table, 2, 2, [1])
     broken.write_bytes(b"PAR1")
-    table.add(f"{time(1)}_{time(1)}.commit", done(UNKNOWN[0]))
+    table.add(f"{time(1)}_{time(1)}.commit", done(UNKNOWN[0], broken))
+    table.add(f"{time(2)}_{time(2)}.commit", done(UNKNOWN[0], whole))
     files = {file.name: file.batches for file in WholeReader(str(table.base)).rows().files}
     with pytest.raises(Unavailable, match=broken.name):
         list(files[f"a/{broken.name}"])

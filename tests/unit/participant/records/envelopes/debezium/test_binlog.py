@@ -65,20 +65,29 @@ def binlog(random: Random, transactions: int) -> list[Change]:
 
 
 def sent(random: Random, changes: list[Change]) -> list[Change]:
-    """What a connector writes to the topic: now and then it begins again with what it sent a moment ago."""
+    """What is written to the topic: now and then a connector begins again with what it sent a moment ago, and
+    a dead letter is sent back."""
     topic: list[Change] = []
     at = 0
     while at < len(changes):
         topic.append(changes[at])
         at += 1
+        if random.random() < 0.1 and is_older(letter := changes[random.randrange(at)], changes[:at]):
+            topic.append(letter)
         if random.random() < 0.15:
-            back = at
-            while back and changes[at - 1].number - changes[back - 1].number < 3 * GIB // 2:
+            back, furthest = at, max(one.number for one in topic)
+            while back and furthest - changes[back - 1].number < 3 * GIB // 2:
                 back -= 1
                 if changes[back].file != changes[at - 1].file:
                     break
             at = random.randrange(back, at) if back < at else at
     return topic
+
+
+def is_older(letter: Change, sent: list[Change]) -> bool:
+    """Whether a change was made before the last one, and before its file began its positions again."""
+    beyond = [one.time_ms for one in sent if one.file == letter.file and one.place >= RANGE]
+    return letter.time_ms < min([sent[-1].time_ms, *beyond]) and letter.place < RANGE
 
 
 def expand(ranges: BinlogRanges, topic: list[Change], start: int, end: int) -> list[int]:
@@ -113,6 +122,14 @@ def test_changes_of_an_ordinary_log_keep_their_numbers() -> None:
 def test_what_is_sent_once_more_from_the_end_of_an_earlier_file_keeps_its_numbers() -> None:
     topic = [Change(1, place * GIB + 4, place) for place in range(1, 7)] + [Change(2, 4, 9)]
     topic += topic[4:]
+    assert expand(BinlogRanges(), topic, 0, len(topic)) == [one.number for one in topic]
+
+
+def test_a_dead_letter_that_is_sent_back_keeps_its_number() -> None:
+    begun = [Change(3, place * GIB // 2, place) for place in (1, 3, 6, 9)]
+    topic = [*begun, Change(4, 4, 20), begun[0], Change(4, 900, 21)]
+    assert expand(BinlogRanges(), topic, 0, len(topic)) == [one.number for one in topic]
+    topic = [*begun[:2], Change(3, 7 * GIB // 2, 7), begun[0], Change(3, 18 * GIB // 5, 8)]
     assert expand(BinlogRanges(), topic, 0, len(topic)) == [one.number for one in topic]
 
 

@@ -180,7 +180,7 @@ def test_good_events_and_tombstones_are_decoded_without_a_closer_look(
         (created(POSTGRESQL | {"lsn": -1}), "field source.lsn is not spelled as a position"),
         (created(BINLOG | {"file": ""}), "field source.file is missing or null"),
         (created(BINLOG | {"file": "binlog"}), "field source.file is not spelled as a position"),
-        (created(BINLOG | {"pos": -57}), "Set binlog_legacy_event_pos=ON in MariaDB"),
+        (created(BINLOG | {"connector": "mariadb", "pos": -57}), "Set binlog_legacy_event_pos=ON in MariaDB"),
         (created(BINLOG | {"pos": None}), "field source.pos is missing or null"),
         (created(SQLSERVER | {"commit_lsn": None}), "field source.commit_lsn is missing or null"),
         (created(SQLSERVER | {"commit_lsn": "27:758:5"}), "field source.commit_lsn is not spelled as a posi"),
