@@ -156,9 +156,8 @@ class RecordSpec:
         """
         if self.envelope != "none" or not self.is_mapped:
             return self.envelope == "none"
-        is_whole = any(
-            source.kind == VALUE and not source.path for source in map(parse, dict(self.columns).values())
-        )
+        sources = [parse(spelled) for _, spelled in self.columns]
+        is_whole = any(source.kind == VALUE and not source.path for source in sources)
         return self.on_no_field == REJECT and not (self.rest or is_whole or self.as_keys)
 
     @property

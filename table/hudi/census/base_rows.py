@@ -16,7 +16,6 @@ from table.hudi.census.census import REPLACING, known_of, replaced_groups
 from table.hudi.census.files import newest_bases
 from table.hudi.files.base_file import parse_file_name
 from table.hudi.layout import META_FOLDER
-from table.hudi.reader.archive import METADATA_ACTIONS
 from table.hudi.reader.reader import BATCH_ROWS, COMMIT_TIME, KAFKA_COLUMNS, HudiReader
 from table.hudi.reader.timeline import Timeline
 from table.port import INSTANT, FileRows, TableRows
@@ -36,7 +35,7 @@ class WholeReader(HudiReader):
         if names is None:
             return super().rows()
         has_them = set(KAFKA_COLUMNS) <= set(names)
-        return base_file_rows(self, COMMIT_TIME, KAFKA_COLUMNS if has_them else ())
+        return base_file_rows(self, KAFKA_COLUMNS if has_them else ())
 
     def _names_unknown_to_rust(self) -> list[str] | None:
         """Return the table's columns if the package does not know the type of one, else None."""
@@ -57,22 +56,15 @@ def _is_unknown_to_rust(kind: pa.DataType) -> bool:
     return any(_is_unknown_to_rust(kind.field(at).type) for at in range(kind.num_fields))
 
 
-def base_file_rows(timeline: Timeline, commit_time: str, kafka_columns: Sequence[str]) -> TableRows:
+def base_file_rows(timeline: Timeline, kafka_columns: Sequence[str]) -> TableRows:
     """Return all rows of an insert table, file by file, with their instants and these Kafka columns.
 
     Raises `Unavailable` where storage does not serve.
     """
-    columns = [commit_time, *kafka_columns]
     finished, pending = timeline.active()
     replaced: frozenset[tuple[str, str]] = frozenset()
     listed: dict[str, frozenset[str]] = {}
-    for one in finished:
-        if one.action not in METADATA_ACTIONS:
-            continue
-        try:
-            metadata = timeline.metadata(one)
-        except FileNotFoundError:
-            continue  # archived since it was listed
+    for one, metadata in timeline.metadata_of(finished):
         with timeline.decoding(one.requested, one.action):
             listed[one.requested] = _listed(metadata)
             if one.action == REPLACING:
@@ -84,7 +76,7 @@ def base_file_rows(timeline: Timeline, commit_time: str, kafka_columns: Sequence
         paths = [posixpath.join(file.folder, file.name) for file in newest_bases(whose, known)]
     except OSError as error:
         raise Unavailable(f"The table's files cannot be listed: {error}") from error
-    files = (FileRows(name=path, batches=_batches(timeline.store, path, columns)) for path in paths)
+    files = (FileRows(name=path, batches=_batches(timeline.store, path, kafka_columns)) for path in paths)
     return TableRows(kafka_columns=bool(kafka_columns), files=files)
 
 
@@ -100,14 +92,14 @@ def _is_listed(file: FileSize, listed: Mapping[str, frozenset[str]]) -> bool:
     return parsed is None or parsed[2] not in listed or file.name in listed[parsed[2]]
 
 
-def _batches(store: Store, path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _batches(store: Store, path: str, kafka_columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    names = [INSTANT, *columns[1:]]
+    columns, names = [COMMIT_TIME, *kafka_columns], [INSTANT, *kafka_columns]
     try:
         with store.source(path) as source, pq.ParquetFile(source) as file:
-            for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
-                yield batch.select(list(columns)).rename_columns(names)
+            for batch in file.iter_batches(BATCH_ROWS, columns=columns):
+                yield batch.select(columns).rename_columns(names)
     except (OSError, pa.ArrowException) as error:
         raise Unavailable(f"{path}: {error}") from error

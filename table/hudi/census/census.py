@@ -60,22 +60,23 @@ class HudiCensus:
         """
         there = set(finished)
         self._replaced = {one: groups for one, groups in self._replaced.items() if one in there}
-        for one in reversed(finished):
-            is_new = (one.completed, one.requested) > self._heard
-            wanted = is_new or (one.action == REPLACING and one not in self._replaced)
-            if one.action not in METADATA_ACTIONS or not wanted:
-                continue
-            try:
-                metadata = timeline.metadata(one)
-            except FileNotFoundError:
-                continue  # archived since it was listed
+        wanted = (
+            one
+            for one in reversed(finished)
+            if self._is_new(one) or (one.action == REPLACING and one not in self._replaced)
+        )
+        for one, metadata in timeline.metadata_of(wanted):
             with timeline.decoding(one.requested, one.action):
                 if one.action == REPLACING:
                     self._replaced[one] = replaced_groups(metadata)
                 schema = schema_in(metadata)
-                if is_new and schema:
+                if schema and self._is_new(one):
                     self._schemas.hear(one.requested, timeline.time_ms(one.completed), schema)
             self._heard = max(self._heard, (one.completed, one.requested))
+
+    def _is_new(self, one: Finished) -> bool:
+        """Whether an instant was completed after the newest one whose schema is known."""
+        return (one.completed, one.requested) > self._heard
 
 
 def known_of(finished: Sequence[Finished], pending: Collection[str], replaced: Groups) -> Known:

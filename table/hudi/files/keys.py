@@ -131,11 +131,7 @@ def ambiguous(names: Sequence[str], columns: Sequence[pa.ChunkedArray]) -> dict[
         if begin:
             mask = pc.or_(mask, pc.match_substring(column, begin).fill_null(False))
         if pc.any(mask).as_py():
-            told = (
-                f"{begin!r}, {NULL_FIELD!r} or {EMPTY_FIELD!r}"
-                if begin
-                else f"{NULL_FIELD!r} or {EMPTY_FIELD!r}"
-            )
+            told = f"{f'{begin!r}, ' if begin else ''}{NULL_FIELD!r} or {EMPTY_FIELD!r}"
             why = f"field {name} of the record key holds {told}: Hudi spells another row's key alike"
             found |= dict.fromkeys(np.flatnonzero(mask.to_numpy()).tolist(), why)
     return found

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from table.errors import Unavailable
 from table.hudi.modes import MODES
-from table.hudi.reader.archive import METADATA_ACTIONS
 from table.hudi.reader.mirror import Mirror
 from table.hudi.reader.timeline import Timeline, schema_in
 from table.hudi.reader.torn import Torn, why
@@ -42,13 +41,7 @@ class HudiReader(Timeline):
         """By the newest commit of a writer of rows."""
         from table.hudi.avro_columns import from_avro
 
-        for one in self.active()[0]:
-            if one.action not in METADATA_ACTIONS:
-                continue
-            try:
-                metadata = self.metadata(one)
-            except FileNotFoundError:
-                continue  # archived since it was listed
+        for one, metadata in self.metadata_of(self.active()[0]):
             with self.decoding(one.requested, one.action):
                 schema = schema_in(metadata)
             if schema:

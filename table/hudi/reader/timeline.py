@@ -15,7 +15,7 @@ import io
 import os
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -114,6 +114,16 @@ class Timeline:
         raw = self._read(self._folder, one.file)
         with self.decoding(one.requested, one.action):
             return avro_record(io.BytesIO(raw))
+
+    def metadata_of(self, instants: Iterable[Finished]) -> Iterator[tuple[Finished, Mapping[str, Any]]]:
+        """Yield the metadata of the instants that have some, without those that were archived meanwhile."""
+        for one in instants:
+            if one.action in METADATA_ACTIONS:
+                try:
+                    metadata = self.metadata(one)
+                except FileNotFoundError:
+                    continue
+                yield one, metadata
 
     def newest(self, pipeline: str) -> TableState | None:
         """The state of this pipeline's newest commit, archived timeline included; None before genesis."""

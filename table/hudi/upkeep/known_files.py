@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from control_topic.messages import DataFile
 from table.hudi.census.census import REPLACING, known_of, replaced_groups
 from table.hudi.census.files import base_files
 from table.hudi.layout import META_FOLDER, file_id
-from table.hudi.reader.archive import METADATA_ACTIONS
 from table.hudi.reader.stored import unavailable
 from table.hudi.reader.timeline import Timeline
 from table.hudi.upkeep.sizing import Round, SizedFile, Sizing, SmallFiles
@@ -56,18 +54,13 @@ class KnownFiles:
             return
         timeline = self._timeline()
         finished, _ = timeline.active()
-        for one in reversed(finished):
-            if one.action in METADATA_ACTIONS:
-                try:
-                    metadata = timeline.metadata(one)
-                except FileNotFoundError:
-                    continue  # archived since it was listed
-                with timeline.decoding(one.requested, one.action):
-                    written, gone = tuple(_written(metadata)), _replaced(metadata)
-                    with self._lock:
-                        self._small.added(written, now_s)
-                        for table_partition, ids in gone.items():
-                            self._small.replaced(table_partition, ids)
+        for one, metadata in timeline.metadata_of(reversed(finished)):
+            with timeline.decoding(one.requested, one.action):
+                written, gone = tuple(_written(metadata)), _replaced(metadata)
+                with self._lock:
+                    self._small.added(written, now_s)
+                    for table_partition, ids in gone.items():
+                        self._small.replaced(table_partition, ids)
         self._is_begun = True
 
     def look(self) -> bool:
@@ -78,12 +71,9 @@ class KnownFiles:
         timeline = self._timeline()
         finished, pending = timeline.active()
         replaced: set[tuple[str, str]] = set()
-        for one in finished:
-            if one.action == REPLACING:
-                with suppress(FileNotFoundError):  # archived since it was listed
-                    metadata = timeline.metadata(one)
-                    with timeline.decoding(one.requested, one.action):
-                        replaced |= replaced_groups(metadata)
+        for one, metadata in timeline.metadata_of(one for one in finished if one.action == REPLACING):
+            with timeline.decoding(one.requested, one.action):
+                replaced |= replaced_groups(metadata)
         try:
             found, is_whole = base_files(
                 timeline.store.sizes(leaving_out=(META_FOLDER,)),
