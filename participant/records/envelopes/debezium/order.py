@@ -118,19 +118,27 @@ class LogOrder:
 def _groups(source: pa.StructArray, known: npt.NDArray[np.bool_]) -> list[tuple[Key, Numbers]]:
     """The places of each connector's changes, as far as they can be compared."""
     connector, name, database = (
-        pc.utf8_slice_codeunits(pc.struct_field(source, field).fill_null(""), 0, NAME_LENGTH_MAX)
+        pc.struct_field(source, field).fill_null("").dictionary_encode()
         for field in ("connector", "name", "db")
     )
-    own = pc.binary_join_element_wise(name, database, ".")
-    name = pc.if_else(pc.equal(connector, "sqlserver"), own, name).dictionary_encode()
-    connector = connector.dictionary_encode()
-    codes = connector.indices.to_numpy().astype(np.int64) * len(name.dictionary) + name.indices.to_numpy()
-    connectors, names = connector.dictionary.to_pylist(), name.dictionary.to_pylist()
-    found: list[tuple[Key, Numbers]] = []
+    connectors, names, databases = (one.dictionary.to_pylist() for one in (connector, name, database))
+    connector_codes, name_codes, database_codes = (
+        one.indices.to_numpy().astype(np.int64) for one in (connector, name, database)
+    )
+    by_database = np.array([one == "sqlserver" for one in connectors], dtype=np.bool_)[connector_codes]
+    codes = (connector_codes * len(names) + name_codes) * len(databases)
+    codes += np.where(by_database, database_codes, 0)
+    found: dict[Key, list[Numbers]] = {}
     for code in np.unique(codes[known]).tolist():
-        outer, inner = divmod(code, len(names))
-        found.append(((connectors[outer], names[inner]), np.flatnonzero(known & (codes == code))))
-    return found
+        outer, inner = divmod(code, len(names) * len(databases))
+        own = names[inner // len(databases)][:NAME_LENGTH_MAX]
+        if connectors[outer] == "sqlserver":
+            own = f"{own}.{databases[inner % len(databases)][:NAME_LENGTH_MAX]}"
+        key = (connectors[outer][:NAME_LENGTH_MAX], own)
+        found.setdefault(key, []).append(np.flatnonzero(known & (codes == code)))
+    return [
+        (key, some[0] if len(some) == 1 else np.sort(np.concatenate(some))) for key, some in found.items()
+    ]
 
 
 def _first(rows: Numbers, places: Numbers, times: Numbers, read: tuple[int, int] | None) -> int | None:
