@@ -23,9 +23,9 @@ BLANK = b" \t\r\n"
 
 
 class NullPayloads:
-    """As `inner`, which reads a record with a null payload as one without a value.
+    """Has `inner` read a record with a null payload as a record without a value.
 
-    `needs_keys`: only where the keys of all records are there. Else such a record has none.
+    `needs_keys`: only if the batch has the keys of all records. Without it such a record has no key.
     """
 
     def __init__(self, inner: Decoder, *, needs_keys: bool) -> None:

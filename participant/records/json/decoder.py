@@ -83,7 +83,7 @@ GROUP_WEIGHT = 1 << 20
 GROUP_RECORDS = 64
 """A failed group of this size or less is looked at record by record, and so is one of mostly bad records."""
 NO_FIELD = pa.field("lockstep.none", pa.string())
-"""What Arrow reads where all columns are read in Python: a table without columns has no rows."""
+"""Column that Arrow reads if Python reads all others: a table without columns has no rows."""
 SAMPLE_RECORDS = 16
 """Of a larger group so many say whether it is one."""
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from control_topic.messages import SourcePartition
 
 POS_BITS = 33
-"""Of a number: those of the position, below those of the file."""
+"""Width of the position in a number, below the bits of the file."""
 POS_MAX = (1 << POS_BITS) - 1
 RANGE = 1 << 32
 HALF = RANGE // 2

@@ -43,7 +43,7 @@ from participant.records.envelopes.debezium.order import FIELDS
 
 INT64_MAX = 2**63 - 1
 EVENT_BYTES_MAX = 1 << 30
-"""Of a binlog's event: MySQL's largest `max_allowed_packet`."""
+"""Largest event of a binlog: MySQL's limit of `max_allowed_packet`."""
 CONNECTOR_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 LSN = r"^(?P<file>[0-9a-fA-F]{8}):(?P<block>[0-9a-fA-F]{8}):[0-9a-fA-F]{4}$"
 
