@@ -70,9 +70,10 @@ def oracle(at: Any) -> dict[str, Any]:
     return ORACLE | {"scn": str(at[0])}
 
 
+# A change 2 GiB behind another of its file would begin a new range: test_binlog.py has logs with such ranges.
 PLACES = [
     (postgresql, st.tuples(large)),
-    (mysql, st.tuples(st.integers(0, 2**30 - 1), st.integers(0, 2**33 - 1))),
+    (mysql, st.tuples(st.integers(0, 2**30 - 1), st.integers(0, 2**31 - 1))),
     (sqlserver, st.tuples(number, st.integers(0, 2**32 - 1))),
     (oracle, st.tuples(st.integers(0, 10**18 - 1))),
 ]
