@@ -87,6 +87,14 @@ BUGS = (
         {"cimpl.KafkaException": "_INVALID_ARG"},
     ),
     Bug(
+        "a_number_of_a_java_client_is_a_number",
+        "A Java client's property whose value is not a number ends a translation with a stack trace.",
+        Hole.NEIGHBOURS,
+        {"lockstep.migrate.sheet:Sheet.follow": lambda _right: lambda sheet, rule, name: rule(sheet, name)},
+        of(CLIENTS, "test_a_value_that_is_not_a_number_is_reported_and_ends_nothing"),
+        {"builtins.ValueError": "invalid literal for int"},
+    ),
+    Bug(
         "a_path_without_a_scheme_is_of_this_machine",
         "A table of a cluster's default file system becomes one on each machine's disk.",
         Hole.NEIGHBOURS,

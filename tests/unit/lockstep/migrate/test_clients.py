@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lockstep.migrate.clients import RANGES, RENAMED, SAME_NAME, UNLIMITED
 from lockstep.migrate.sheet import Verdict
 from tests.unit.lockstep.migrate.test_rules import line, translated
-from tests.unit.lockstep.migrate.theirs import ICEBERG, S3
+from tests.unit.lockstep.migrate.theirs import ICEBERG, S3, STOCKS
 
 
 def test_librdkafka_knows_every_name_that_is_handed_to_it() -> None:
@@ -58,6 +58,16 @@ def test_what_librdkafka_refuses_is_not_handed_to_it(name: str, value: str) -> N
     sheet = translated("s3", {**S3, f"consumer.override.{name}": value})
     told = line(sheet, f"consumer.override.{name}")
     assert told.verdict is Verdict.NO_EQUAL and told.why and "source.kafka" not in sheet.settings
+
+
+@pytest.mark.parametrize("name", sorted({*RANGES, *RENAMED}))
+@pytest.mark.parametrize("value", ["", "x", "1.5"])
+@pytest.mark.parametrize(("kind", "given", "prefix"), [("s3", S3, "consumer."), ("streamer", STOCKS, "")])
+def test_a_value_that_is_not_a_number_is_reported_and_ends_nothing(
+    kind: str, given: dict[str, str], prefix: str, name: str, value: str
+) -> None:
+    translation = translated(kind, {**given, prefix + name: value})
+    assert line(translation, prefix + name).verdict in (Verdict.NO_EQUAL, Verdict.UNKNOWN)
 
 
 def test_a_mechanism_that_librdkafka_has_not_asks_for_another_one() -> None:
