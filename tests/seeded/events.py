@@ -20,7 +20,9 @@ def only_text(right: Any) -> Any:
     return lambda placeholder: {placeholder.decode(errors="replace")}
 
 
-def unchanged(_echoes: Any, _batch: Any, _changes: Any, tombstones: Any, nameless: Any) -> Any:
+def unchanged(
+    _echoes: Any, _batch: Any, _changes: Any, tombstones: Any, nameless: Any, _fields: Any = None
+) -> Any:
     return tombstones, nameless
 
 
