@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from lockstep.config.properties import KAFKA_OWNED
 from lockstep.migrate.sheet import Sheet
@@ -103,14 +102,13 @@ def translate_client(sheet: Sheet, name: str, bare: str) -> bool:
     """Say what becomes of a consumer's property, `bare` by Kafka's own name. False where it is unknown."""
     own = _OWN.get(bare)
     if own is not None:
-        sheet.follow(own, name)
+        own(sheet, name)
     elif bare in KAFKA_OWNED:
         sheet.none(name, KAFKA_OWNED[bare])
     elif bare in SAME_NAME:
         sheet.same(name, f"source.kafka.{bare}")
-    elif (ours := RENAMED.get(bare, bare)) in RANGES:
-        why = "librdkafka's name for it" * (bare in RENAMED)
-        sheet.follow(partial(_number, ours=ours, why=why), name)
+    elif RENAMED.get(bare, bare) in RANGES:
+        _number(sheet, name, RENAMED.get(bare, bare), "librdkafka's name for it" * (bare in RENAMED))
     elif why := NO_EQUAL.get(bare) or next(
         (why for one, why in NO_EQUAL.items() if one.endswith("*") and bare.startswith(one[:-1])), ""
     ):

@@ -348,8 +348,12 @@ def _registry(sheet: Sheet) -> None:
             sheet.none(name, "registry.url, registry.user and registry.password say it")
 
 
+def _translate_client(sheet: Sheet, name: str) -> None:
+    translate_client(sheet, name, name)
+
+
 def _client(sheet: Sheet) -> None:
     for name in list(sheet.given):
         if name not in sheet.said and not name.startswith(("-", "hoodie.")):
-            translate_client(sheet, name, name)
+            sheet.follow(_translate_client, name)
     keep_relations(sheet)

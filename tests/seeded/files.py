@@ -9,7 +9,7 @@ from tests.seeded.base import Bug, always, of
 from tests.seeded.holes import Hole
 
 
-def put_down_to_storage(_right: Any) -> Any:
+def blame_storage(_right: Any) -> Any:
     storage_error = importlib.import_module("table.hudi.files.durable").StorageError
     return lambda _files, path: storage_error(f"{path} could not be written")
 
@@ -24,9 +24,9 @@ def taken_for_failed(_right: Any) -> Any:
 BUGS = (
     Bug(
         "a_rollback_is_taken_for_storage",
-        "Files that a rollback takes away under a healthy worker are put down to the storage.",
+        "If a rollback deletes the files of a healthy worker, the error blames the storage.",
         Hole.UNDER_HANDS,
-        {"table.hudi.files.durable:Files.gone": put_down_to_storage},
+        {"table.hudi.files.durable:Files.gone": blame_storage},
         of(
             "tests/integration/test_plane_rolled_back.py",
             "test_a_worker_whose_files_are_rolled_back_under_it_is_no_storage_that_failed",

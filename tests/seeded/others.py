@@ -24,7 +24,7 @@ def agreeing(right: Any) -> Any:
 
 def without_a_note(_right: Any) -> Any:
     def begin(session: Any, action: str, instant: str) -> None:
-        """It keeps the columns that it begins with, which another check asks for."""
+        """Write no note, but keep the columns that `check_columns` compares."""
         plans = importlib.import_module("table.hudi.upkeep.plans")
         plans._use_columns(session, f"{action} {instant}")
 
@@ -105,7 +105,7 @@ BUGS = (
     ),
     Bug(
         "a_plan_is_begun_without_a_note",
-        "A driver does not note which plan it carries out: its successor takes it for somebody else's.",
+        "If a driver notes no plan, its successor leaves the driver's own plan to another writer.",
         Hole.OTHERS,
         {"table.hudi.upkeep.plans:begin": without_a_note},
         of(
